@@ -16,7 +16,7 @@ from typing import Any
 
 from mpm_nodes.search_path import trusted_path
 
-__all__ = ["become_isolated", "command", "last_words", "launch", "run", "start"]
+__all__ = ["become_isolated", "command", "last_words", "launch", "meant", "run", "start"]
 
 _BEGIN = (
     "import sys; sys.path[:] = {path!r}; from mpm_nodes.orphans import end_with_parent; end_with_parent({parent}); "
@@ -33,6 +33,10 @@ _AGAIN = (
 )
 _SCRIPT = "import runpy; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
 LONGEST_WORDS = 300
+ENDED = 64
+"""What `cli.work` adds to its exit code: one below it comes from elsewhere, such as `os._exit` in a node."""
+_UNFLUSHED, _OUTPUT = 120, 5
+"""Exit code of Python where its last words could not be written, and ours for that."""
 
 
 def command(entry: str | Path, *arguments: str) -> list[str]:
@@ -57,6 +61,13 @@ def run(entry: str | Path, arguments: Sequence[str] = (), **options: Any) -> sub
 def start(entry: str | Path, arguments: Sequence[str] = (), **options: Any) -> subprocess.Popen:
     """Start an isolated child; `options` are those of `subprocess.Popen`."""
     return subprocess.Popen(command(entry, *arguments), **{"stdin": subprocess.DEVNULL, **options})
+
+
+def meant(code: int) -> int | None:
+    """Return the exit code of the command that `cli.work` ran, None where something else ended its process with `code`."""
+    if code == _UNFLUSHED:
+        return _OUTPUT
+    return code - ENDED if code >= ENDED else None
 
 
 def launch(launcher: Sequence[str], arguments: Sequence[str], **options: Any) -> subprocess.Popen:

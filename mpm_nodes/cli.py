@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import mpm_nodes
 from mpm_nodes import children, launched, orphans, supervisor
 from mpm_nodes.data import Cancelled, MpmNodesError, OutputError
-from mpm_nodes.terminal import open_closed_streams, plain, plain_lines
+from mpm_nodes.terminal import open_closed_streams, plain, plain_lines, stream_of_results
 
 COMMANDS = (
     "doctor",
@@ -81,7 +81,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         is_rank = getattr(args, "ranks", None) is not None and launched.ranks() > 0  # its launcher ends it
         if argv is None and supervisor.wanted(args) and not is_rank:
             return supervisor.supervise(sys.argv[1:], args)
-        code = args.run(args)
+        with stream_of_results(_prints_json(args)) as args.stream:
+            code = args.run(args)
         sys.stdout.flush()  # a full disk behind it is met here, not while the interpreter ends
         return code
     except MpmNodesError as error:
@@ -119,6 +120,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
+def _prints_json(args: argparse.Namespace) -> bool:
+    """Whether a command prints JSON for programs; `cook` looks after its events itself, in each of its ranks."""
+    return getattr(args, "json", None) is True or args.command == "upgrade" or getattr(args, "host", "") == "spec"
+
+
 def _leave_output() -> None:
     """Give up what standard output still holds where it cannot be written: the interpreter would complain of it at its end."""
     try:
@@ -132,7 +138,7 @@ def work(*argv: str) -> None:
     """Run one command for the process that supervises it, and leave with its exit code."""
     orphans.end_with_input()
     supervisor.leave_signals_to_parent()
-    sys.exit(main(argv))
+    sys.exit(children.ENDED + main(argv))
 
 
 def check_address_space(command: str) -> None:

@@ -50,7 +50,14 @@ def supervise(argv: Sequence[str], args: argparse.Namespace) -> int:
     if watch.ended or (watch.asked and code < 0):
         _say_stopped(args)
         return CANCELLED
-    return code if code >= 0 else _say_killed(args.command, -code)
+    if code < 0:
+        return _say_killed(args.command, -code)
+    meant = children.meant(code)
+    if meant is None:
+        text = f"error: {args.command}: a node, a stage or a library ended the program with exit code {code}"
+        print(f"mpm-nodes: {text}; look for os._exit in node files, and raise an exception instead", file=sys.stderr)
+        return DEFECT
+    return meant
 
 
 def leave_signals_to_parent() -> None:

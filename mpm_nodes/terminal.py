@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import unicodedata
+from collections.abc import Iterator
+from typing import Any
 
-__all__ = ["LONGEST_LINE", "MOST_LINES", "open_closed_streams", "plain", "plain_lines"]
+__all__ = ["LONGEST_LINE", "MOST_LINES", "open_closed_streams", "plain", "plain_lines", "stream_of_results"]
 
 LONGEST_LINE, MOST_LINES = 2000, 100
 _HARMFUL = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
@@ -26,6 +29,35 @@ def open_closed_streams() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # takes the lowest number that is free: this one
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False))
+
+
+@contextlib.contextmanager
+def stream_of_results(alone: bool) -> Iterator[Any]:
+    """Give the stream for what programs read, events or JSON: stdout, which nothing else writes to where it stands alone.
+
+    What nodes and libraries print, whether by Python or by themselves, goes to stderr then.
+    """
+    try:
+        handle = sys.stdout.fileno() if alone else -1
+    except (OSError, ValueError):  # a stdout that only Python knows
+        handle = -1
+    if handle < 0:
+        yield sys.stdout
+        return
+    sys.stdout.flush()
+    kept = os.dup(handle)
+    os.dup2(sys.stderr.fileno(), handle)
+    try:
+        with open(os.dup(kept), "w", encoding="utf-8") as stream:
+            yield stream
+    finally:
+        import ctypes  # late: most commands print for people
+
+        sys.stdout.flush()
+        with contextlib.suppress(OSError, AttributeError, TypeError):  # what C code has printed and its library still holds
+            ctypes.CDLL(None).fflush(None)
+        os.dup2(kept, handle)
+        os.close(kept)
 
 
 def plain(text: str, longest: int = LONGEST_LINE) -> str:

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"cooked again: {', '.join(map(str, result.cooked)) or 'nothing'}")
         frames, faults, left = examine(folder)
     if args.json:
-        print(json.dumps({"frames": frames, "faults": [vars(fault) for fault in faults], "not_cooked": left}))
+        print(json.dumps({"frames": frames, "faults": [vars(fault) for fault in faults], "not_cooked": left}), file=args.stream)
         return 1 if faults else 0
     for fault in faults[:MOST_LINES]:
         print(f"frame {fault.frame}: {fault.name or 'its record'}: {fault.what}")
@@ -93,7 +93,7 @@ def check_stage(args: argparse.Namespace) -> int:
     stage = open_stage(args.cache)
     notes = list(rounding_of(stage))
     if args.json:
-        print(json.dumps({"problems": problems, "notes": notes}))
+        print(json.dumps({"problems": problems, "notes": notes}), file=args.stream)
         return 1 if problems else 0
     for note in notes:
         print(note)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import re
 import shlex
 import signal
@@ -17,6 +16,7 @@ from typing import Any
 from mpm_nodes.commands import ranks
 from mpm_nodes.commands.numbers import LARGEST, positive, real, whole
 from mpm_nodes.data import Cancelled, MpmNodesError, OutputError
+from mpm_nodes.terminal import stream_of_results
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
 def cook_graph(args: argparse.Namespace) -> int:
     """Cook in this process, which may be one of several ranks, then say what was written."""
     out = args.out or Path("out") / args.graph.stem
-    with stream_of_events(args.events in ("jsonl", "openjd")) as args.stream:
+    with stream_of_results(args.events in ("jsonl", "openjd")) as args.stream:
         graph = load(args.graph, args.overrides)
         result = cook(graph, args, out, ranks.resume_command(args, out))
     if args.team is None or not args.team.rank:
@@ -198,35 +198,6 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str, w
             raise
         finally:
             console.close()
-
-
-@contextlib.contextmanager
-def stream_of_events(alone: bool) -> Iterator[Any]:
-    """Give the stream for events: stdout, which nothing else writes to where they stand alone.
-
-    What nodes and libraries print, whether by Python or by themselves, goes to stderr then: programs read stdout line by line.
-    """
-    try:
-        handle = sys.stdout.fileno() if alone else -1
-    except (OSError, ValueError):  # a stdout that only Python knows
-        handle = -1
-    if handle < 0:
-        yield sys.stdout
-        return
-    sys.stdout.flush()
-    kept = os.dup(handle)
-    os.dup2(sys.stderr.fileno(), handle)
-    try:
-        with open(os.dup(kept), "w", encoding="utf-8") as stream:
-            yield stream
-    finally:
-        import ctypes
-
-        sys.stdout.flush()
-        with contextlib.suppress(OSError, AttributeError, TypeError):  # what C code has printed and its library still holds
-            ctypes.CDLL(None).fflush(None)
-        os.dup2(kept, handle)
-        os.close(kept)
 
 
 @contextlib.contextmanager

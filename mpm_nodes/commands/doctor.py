@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     failed = [finding.check for finding in findings if finding.needed and finding.state != "ok"]
     if args.json:
         told = {"version": mpm_nodes.__version__, "ok": not failed, "checks": [asdict(finding) for finding in findings]}
-        print(json.dumps(told, indent=2))
+        print(json.dumps(told, indent=2), file=args.stream)
         return 1 if failed else 0
     print(f"mpm-nodes {mpm_nodes.__version__}")
     for finding in findings:

@@ -14,5 +14,5 @@ def run(args: argparse.Namespace) -> int:
     """Print it."""
     from mpm_nodes.hosts.spec import host_spec
 
-    print(json.dumps(host_spec(), indent=1, ensure_ascii=False))
+    print(json.dumps(host_spec(), indent=1, ensure_ascii=False), file=args.stream)
     return 0

@@ -41,13 +41,13 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.name:
         record = registry.get(args.name).to_json()
-        print(json.dumps(record, indent=1, ensure_ascii=False) if args.json else describe(record))
+        print(json.dumps(record, indent=1, ensure_ascii=False) if args.json else describe(record), file=args.stream)
         return 0
     nodes = [declaration.to_json() for declaration in registry.nodes().values()]
     stages = [declaration.to_json() for declaration in registry.stages().values()]
     if args.json:
         listed = {"nodes": nodes, "stages": stages, "presets": _presets(), "materials": _materials()}
-        print(json.dumps(listed, indent=1, ensure_ascii=False))
+        print(json.dumps(listed, indent=1, ensure_ascii=False), file=args.stream)
         return 0
     groups: dict[str, list[dict[str, Any]]] = {}
     for record in nodes:

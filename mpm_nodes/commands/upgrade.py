@@ -26,9 +26,9 @@ def run(args: argparse.Namespace) -> int:
             if knob.kind == "substeps" and isinstance(value, dict) and isinstance(value.get("nodes"), dict):
                 entry.knobs[knob.name] = upgraded_substeps(value, graph.registry)
     if args.out is not None:
-        print(graph.save(args.out))
+        print(graph.save(args.out), file=args.stream)
         return 0
-    print(json.dumps(graph.to_json(), indent=1, ensure_ascii=False))
+    print(json.dumps(graph.to_json(), indent=1, ensure_ascii=False), file=args.stream)
     return 0
 
 

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
             raise
         more = [Problem("graph", f"has {error.more:,} more problems")] if error.more else []
         found = [vars(problem) for problem in (*error.problems, *more)]
-        print(json.dumps({"problems": found, "needs": {}} if args.needs else found, indent=1, default=str))
+        print(json.dumps({"problems": found, "needs": {}} if args.needs else found, indent=1, default=str), file=args.stream)
         return error.exit_code
     settings = graph.settings
     memory = sum(int(facts.get("memory", 0)) for facts in estimates.values())
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
         solves = [node.id for node in plan.nodes if node.is_sequential]
         particles = sum(int(estimates[name].get("particles", 0)) for name in solves)
         needs = {"particles": particles, "memory": memory, "disk": disk}
-        print(json.dumps({"problems": [], "needs": needs}) if args.needs else "[]")
+        print(json.dumps({"problems": [], "needs": needs}) if args.needs else "[]", file=args.stream)
         return 0
     needs = [f"{preflight.in_words(size)} of {what}" for size, what in ((memory, "memory"), (disk, "disk")) if size]
     print(f"{args.graph}: valid; {len(graph.nodes)} nodes, frames {settings.start} to {settings.end}")

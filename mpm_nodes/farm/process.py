@@ -87,7 +87,10 @@ class TaskProcess:
             self._reader.join(timeout=PATIENCE)
             if self.process.stdin is not None:
                 self.process.stdin.close()
-        return code
+        if code is None or code < 0:
+            return code
+        meant = children.meant(code)
+        return 1 if meant is None else meant  # a node that ends the program has not finished the task
 
     def stop(self) -> None:
         """Ask it to end after what it is doing."""

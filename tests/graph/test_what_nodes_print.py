@@ -15,7 +15,7 @@ import mpm_nodes
 from mpm_nodes.graph.document import Graph
 
 ROOT = Path(mpm_nodes.__file__).parent
-PROGRAM = [sys.executable, "-P", "-c", "import sys; from mpm_nodes.cli import main; sys.exit(main())"]
+PROGRAM = [sys.executable, "-P", "-m", "mpm_nodes.cli"]
 NODE = """
 import ctypes, os, sys
 from typing import Annotated as A
@@ -35,6 +35,8 @@ def loud(particles: Particles, *, ends: A[float, Unitless] = 0.0) -> Particles:
     print('{"event": 7}')
     os.write(1, b"[1, 2]" + bytes([10]))
     ctypes.CDLL(None).printf(b"from C" + bytes([10]))
+    if ends == 2.0:
+        os._exit(0)
     if ends:
         sys.exit(0)
     return particles
@@ -62,6 +64,8 @@ def loud(tmp_path):
     (tmp_path / "g.json").write_text(json.dumps(document))
     entry["knobs"] = {"ends": 1.0}
     (tmp_path / "ends.json").write_text(json.dumps(document))
+    entry["knobs"] = {"ends": 2.0}
+    (tmp_path / "leaves.json").write_text(json.dumps(document))
     return tmp_path
 
 
@@ -75,10 +79,38 @@ def test_stdout_holds_events_alone(loud):
     assert all(text in done.stderr for text in ("at import", "3", '{"event": 7}', "[1, 2]", "from C"))
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "nodes --json",
+        "nodes loud --json",
+        "validate g.json --json",
+        "validate g.json --json --needs",
+        "host spec",
+        "upgrade g.json",
+    ],
+)
+def test_stdout_holds_json_alone(loud, words):
+    """What a node file prints at import goes to stderr where a command prints JSON."""
+    done = run(loud, *words.split())
+    assert done.returncode == 0, done.stderr
+    json.loads(done.stdout)
+    assert "at import" in done.stderr or words == "host spec"
+
+
+def test_a_node_that_leaves_without_a_word_is_told(loud):
+    """os._exit(0) in a node is no success: neither of a cook nor of a task of a job."""
+    done = run(loud, "cook", "leaves.json", "--out", "o")
+    assert done.returncode == 1 and "ended the program with exit code 0; look for os._exit" in done.stderr
+    assert run(loud, "farm", "leaves.json", "--out", "job").returncode == 0
+    done = run(loud, "farm", "job", "--jobs", "1")
+    assert done.returncode == 1 and "failed" in done.stderr + done.stdout
+
+
 def test_a_node_that_ends_the_program_is_told(loud):
     """sys.exit(0) in a call or at import is an error with its place, not a silent success."""
     done = run(loud, "cook", "ends.json", "--out", "o")
-    assert done.returncode == 1 and "loud, frame 1: loud.py, line 21: SystemExit: 0" in done.stderr
+    assert done.returncode == 1 and "loud, frame 1: loud.py, line 23: SystemExit: 0" in done.stderr
     (loud / "nodes" / "gone.py").write_text("import sys\n\nsys.exit(0)\n")
     done = run(loud, "nodes")
     assert done.returncode == 2 and "gone.py:3: SystemExit: 0" in done.stderr

@@ -293,7 +293,7 @@ ALLOWED = {
     "mpm_nodes/graph/folder.py": "the functions themselves",
     "mpm_nodes/graph/again.py": "copies into names that Folder has made",
     "mpm_nodes/graph/store.py": "a cache folder of ours, by temporary names",
-    "mpm_nodes/commands/cook.py": "its own stdout",
+    "mpm_nodes/terminal.py": "its own stdout",
     "mpm_nodes/farm/join.py": "a transaction's temporary names",
     "mpm_nodes/farm/process.py": "what Folder has opened",
     "mpm_nodes/nodes/export.py": "a transaction's temporary names",
