@@ -84,7 +84,7 @@ def add(command: argparse.ArgumentParser) -> None:
 
 
 def size(text: str) -> tuple[int, int]:
-    """Return width and height of "640x480".
+    """Return width and height of "640x480", 16 to 16384 pixels each.
 
     Raises:
         argparse.ArgumentTypeError: Something else.
@@ -92,7 +92,10 @@ def size(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"(\d{1,6})x(\d{1,6})", text)
     if not found:
         raise argparse.ArgumentTypeError(f"'{text}' is not a size; give width and height in pixels, such as 640x480")
-    return int(found[1]), int(found[2])
+    given = int(found[1]), int(found[2])
+    if not 16 <= min(given) <= max(given) <= 16384:
+        raise argparse.ArgumentTypeError(f"'{text}' is out of range; give 16 to 16384 pixels a side")
+    return given
 
 
 def run(args: argparse.Namespace) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import os
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -58,16 +60,31 @@ def ready_to_run(job: FarmJob, tasks: Sequence[FarmTask]) -> tuple[list[FarmTask
 
 
 class _Run:
-    """The tasks of a job while they run here."""
+    """The tasks of a job while they run here.
+
+    Attributes:
+        left: Tasks that are neither begun nor skipped, by id.
+        running: Those that run.
+    """
 
     def __init__(self, job: FarmJob, jobs: int, memory: int, threads: int | None, say: Callable[[Event], None]) -> None:
         self.job, self.jobs, self.memory, self.say = job, jobs, memory, say
         self.threads = threads or max(1, (os.cpu_count() or 1) // jobs)
         tasks = job.tasks(pieces=True)
-        self.waiting, self.outcome = ready_to_run(job, tasks)
+        left, self.outcome = ready_to_run(job, tasks)
+        self.left = {task.id: task for task in left}
         self.running: list[TaskProcess] = []
         self.tries: dict[str, int] = {}
         self.total = len(tasks)
+        self._place = {task.id: place for place, task in enumerate(left)}
+        self._missing = {task.id: len({*task.needs}.intersection(self.left)) for task in left}
+        self._followers: defaultdict[str, list[FarmTask]] = defaultdict(list)
+        self._ready: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)  # by memory, and in their order
+        for task in left:
+            for need in {*task.needs}:
+                self._followers[need].append(task)
+            if not self._missing[task.id]:
+                self._queue(task)
 
     @property
     def finished(self) -> int:
@@ -79,22 +96,36 @@ class _Run:
 
     def start(self) -> None:
         """Start what may run: all that it needs is finished, and there is room for it."""
-        done = {*self.outcome.kept, *self.outcome.ran}
-        lost = {*self.outcome.failed, *self.outcome.skipped}
-        waiting, self.waiting = self.waiting, []
-        for task in waiting:
-            if not task.last and lost.intersection(task.needs):
-                self.outcome.skipped.append(task.id)
-                lost.add(task.id)
-                self.tell("task_skipped", task)
-            elif self._fits(task) and (done | lost if task.last else done).issuperset(task.needs):
-                self._begin(task)
-            else:
-                self.waiting.append(task)
+        while True:
+            fitting = [queue for memory, queue in self._ready.items() if queue and self._fits(memory)]
+            if not fitting:
+                return
+            _, name = heapq.heappop(min(fitting))
+            self._begin(self.left.pop(name))
 
-    def _fits(self, task: FarmTask) -> bool:
+    def over(self, task: FarmTask, done: bool) -> None:
+        """Take note of a task that is finished, or lost with all that need it."""
+        over = [(task, done)]
+        while over:
+            task, done = over.pop()
+            for follower in self._followers[task.id]:
+                if follower.id not in self.left:
+                    continue
+                self._missing[follower.id] -= 1
+                if not (done or follower.last):
+                    del self.left[follower.id]
+                    self.outcome.skipped.append(follower.id)
+                    self.tell("task_skipped", follower)
+                    over.append((follower, False))
+                elif not self._missing[follower.id]:
+                    self._queue(follower)
+
+    def _queue(self, task: FarmTask) -> None:
+        heapq.heappush(self._ready[task.memory], (self._place[task.id], task.id))
+
+    def _fits(self, memory: int) -> bool:
         held = sum(each.task.memory for each in self.running)
-        return not self.running or (len(self.running) < self.jobs and held + task.memory <= self.memory)
+        return not self.running or (len(self.running) < self.jobs and held + memory <= self.memory)
 
     def _begin(self, task: FarmTask) -> None:
         self.tries[task.id] = self.tries.get(task.id, 0) + 1
@@ -120,12 +151,15 @@ class _Run:
                 self.job.mark_done(task, each.seconds)
                 self.outcome.ran[task.id] = each.seconds
                 self.tell("task_done", task, seconds=each.seconds)
+                self.over(task, done=True)
             elif killed(code) and self.tries[task.id] < MOST_TRIES:
-                self.waiting.insert(0, task)
+                self.left[task.id] = task
+                self._queue(task)
                 self.tell("task_again", task, exit_code=code)
             else:
                 self.outcome.failed[task.id] = code if code > 0 else 1
                 self.tell("task_failed", task, exit_code=code, message=each.last_words(), log=str(each.log))
+                self.over(task, done=False)
 
     def stop(self) -> None:
         """End what runs; frames that are whole stay."""
@@ -164,7 +198,7 @@ def run_here(
     run = _Run(job, jobs, limit, threads, on_event or (lambda event: None))
     cancel = cancel or threading.Event()
     try:
-        while run.waiting or run.running:
+        while run.left or run.running:
             if cancel.is_set():
                 raise Cancelled(f"stopped; finished tasks are kept. Continue with: mpm-nodes farm {job.folder} --jobs {jobs}")
             run.start()

@@ -197,8 +197,12 @@ def test_many_tasks_take_no_longer_each_than_few(tmp_path, stopwatch):
         run = local._Run(job, 2, 1 << 40, 1, lambda event: None)
         run._begin = lambda task: run.running.append(SimpleNamespace(task=task))
         run.start()
-        run.outcome.failed[run.running.pop().task.id] = 1
+        for _ in range(5_000):
+            run.over(run.running.pop().task, done=True)
+            run.start()
+        run.over(run.running.pop().task, done=False)
+        run.running.clear()
         run.start()
-    assert len(tasks) > 24_000 and tasks[-1].needs and len(run.outcome.skipped) == len(tasks) - 2
+    assert len(tasks) > 24_000 and tasks[-1].needs and len(run.outcome.skipped) > 10_000
     assert [each.task.id for each in run.running] == ["gather"]
     assert taken.seconds < 20.0  # a second or two; comparing each task with each took minutes
