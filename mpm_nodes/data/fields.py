@@ -77,8 +77,8 @@ class Field:
     shift: tuple[int, int, int] = (0, 0, 0)
 
     def __post_init__(self) -> None:
-        if not self.name.isidentifier() or self.name != self.name.lower():
-            raise MpmNodesError(f"field {self.name!r}: is not a name; use lower case, digits and underscores")
+        if not self.name.isidentifier():
+            raise MpmNodesError(f"field {self.name!r}: is not a name; use letters, digits and underscores")
         if self.kind not in ("real", "int32", "int64", "object"):
             raise MpmNodesError(f"field {self.name}: kind {self.kind!r} is unknown; choose real, int32, int64 or object")
         if self.rest == "identity" and self.shape != (3, 3):

@@ -42,6 +42,7 @@ def estimate(
 
     Raises:
         MpmNodesError: A node's preflight refuses; the message names the node.
+        GraphError: Two nodes write files of one name.
     """
     found: dict[str, dict[str, Any]] = {}
     settings = plan.settings if last is None else dataclasses.replace(plan.settings, end=last)
@@ -59,7 +60,19 @@ def estimate(
             error.args = (f"{node.id}: {error}", *error.args[1:])
             raise
         found[node.id] = dict(told)
+    _refuse_shared_names(found)
     return found
+
+
+def _refuse_shared_names(estimates: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse two nodes that write files of one name: some systems do not tell lower case from upper case."""
+    first: dict[str, str] = {}
+    for node, facts in estimates.items():
+        for name in facts.get("writes", ()):
+            other = first.setdefault(name.casefold(), node)
+            if other != node:
+                cure = "give it a name of its own; capitals alone do not tell files apart everywhere"
+                raise GraphError([Problem(node, f"writes {name}, and so does {other}", cure=cure)])
 
 
 def warnings_of(estimates: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

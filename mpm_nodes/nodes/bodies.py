@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from mpm_nodes.nodes.rotations import TURNS, turn_matrix
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
 
-__all__ = ["Body", "Inflow", "body_of", "fastest", "flow_of", "flowed", "marks", "passed_on", "tempered"]
+__all__ = ["Body", "Inflow", "adding", "body_of", "fastest", "flow_of", "flowed", "marks", "passed_on", "tempered"]
 
 
 class Body(NamedTuple):
@@ -70,24 +71,35 @@ def body_of(region: Region, told: PreflightContext) -> tuple[Body, ...]:
     return tuple(Body(material, edges, middle) for material in told.every("material", "materials"))
 
 
-def passed_on(told: PreflightContext) -> dict[str, Any]:
-    """Preflight of a node that gives on the particles that are wired into its port `particles`."""
+def adding(*columns: str) -> Callable[[PreflightContext], dict[str, Any]]:
+    """Return the preflight of a node that gives on the particles of its port `particles`, with further columns."""
+
+    def preflight(told: PreflightContext) -> dict[str, Any]:
+        return passed_on(told, *columns)
+
+    return preflight
+
+
+def passed_on(told: PreflightContext, *adds: str) -> dict[str, Any]:
+    """Preflight of a node that gives on the particles that are wired into its port `particles`, with the columns that it adds."""
     return {
         "particles": told.total("particles", "particles"),
         "bodies": told.distinct("particles", "bodies"),
-        **marks(told, "particles"),
+        **marks(told, "particles", adds=adds),
     }
 
 
-def marks(told: PreflightContext, *ports: str) -> dict[str, bool]:
+def marks(told: PreflightContext, *ports: str, adds: Collection[str] = ()) -> dict[str, Any]:
     """Return what holds for some of the matter that comes in through these ports.
 
     It is `heated` (makes heat), `scaled` (has a factor on its tension), or `untold` (its bodies and materials are not known before
-    the cook).
+    the cook). It has `columns`, and those that the node adds; None where they are not known before the cook.
     """
     wired = [facts for port in ports for facts in told.inputs.get(port, ())]
     found = {mark: any(facts.get(mark, False) for facts in wired) for mark in ("heated", "scaled", "untold")}
-    return {**found, "untold": found["untold"] or not all("bodies" in facts for facts in wired)}
+    told_of = [facts["columns"] for facts in wired if facts.get("columns") is not None]
+    known = frozenset(adds).union(*told_of) if len(told_of) == len(wired) else None
+    return {**found, "untold": found["untold"] or not all("bodies" in facts for facts in wired), "columns": known}
 
 
 def collider_passed_on(told: PreflightContext) -> dict[str, Any]:

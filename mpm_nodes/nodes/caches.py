@@ -76,7 +76,8 @@ def _estimate(told: PreflightContext) -> dict[str, Any]:
     refuse_far("write_cache", farthest, 0.5 * told.settings.cell_size)
     meshes = told.total("mesh", "mesh_points") + told.total("colliders", "mesh_points")
     particles, voxels = told.total("particles", "particles"), told.total("volumes", "voxels")
-    return {"disk": frame_bytes(particles, told.knobs["attributes"], meshes, voxels, told.knobs["half"])}
+    disk = frame_bytes(particles, told.knobs["attributes"], meshes, voxels, told.knobs["half"])
+    return {"disk": disk, "writes": (f"{told.knobs['name']}.usda",)}
 
 
 @node(category="Cache", label="Write Cache", version=1, preflight=_estimate)

@@ -40,14 +40,21 @@ def _solid(ctx: FrameContext, thickness: float) -> float:
 
 def _body(collider: Collider) -> Collider:
     """Return a collider, if it can hold what it shall clamp."""
-    if collider.clamp and collider.rule is not CollisionRule.STICKY:
-        raise MpmNodesError(
-            f"collider '{collider.name}': clamp holds by the rule sticky, and the rule is {collider.rule.value}; set it"
-        )
+    _refuse_loose(collider.name, collider.clamp, collider.rule)
     return collider
 
 
-@node(category="Collide", label="Sphere Collider", version=1, alternatives=TURNS)
+def _clamps(told: PreflightContext) -> dict[str, Any]:
+    _refuse_loose(told.knobs["name"], told.knobs["clamp"], told.knobs["rule"])
+    return {}
+
+
+def _refuse_loose(name: str, clamp: bool, rule: CollisionRule) -> None:
+    if clamp and rule is not CollisionRule.STICKY:
+        raise MpmNodesError(f"collider '{name}': clamp holds by the rule sticky, and the rule is {rule.value}; set it")
+
+
+@node(category="Collide", label="Sphere Collider", version=1, preflight=_clamps, alternatives=TURNS)
 def collide_sphere(
     ctx: FrameContext,
     *,
@@ -79,7 +86,7 @@ def collide_sphere(
     return _body(Collider(name, rule, friction, shape, motion.at_end(sphere_mesh(radius)), clamp=clamp, still=not ctx.keyed))
 
 
-@node(category="Collide", label="Box Collider", version=1, alternatives=TURNS)
+@node(category="Collide", label="Box Collider", version=1, preflight=_clamps, alternatives=TURNS)
 def collide_box(
     ctx: FrameContext,
     *,
@@ -117,6 +124,7 @@ def collide_box(
 def _rod(told: PreflightContext) -> dict[str, Any]:
     """Tell how thick it is: splines reach around thin ones."""
     thickness = 2.0 * float(told.knobs["radius"])
+    _clamps(told)
     return {"rods": (Rod(told.knobs["name"], thickness, thickness + float(told.knobs["length"])),)}
 
 
@@ -156,7 +164,7 @@ def collide_capsule(
     )
 
 
-@node(category="Collide", label="Plane Collider", version=1, alternatives=TURNS)
+@node(category="Collide", label="Plane Collider", version=1, preflight=_clamps, alternatives=TURNS)
 def collide_plane(
     ctx: FrameContext,
     *,
@@ -191,6 +199,7 @@ def collide_plane(
 
 def _carries(told: PreflightContext) -> dict[str, Any]:
     """Tell whether it may hold what flows through it, as the mouth of a stream does."""
+    _clamps(told)
     return {"carries": int(told.knobs["rule"] is CollisionRule.STICKY and bool(told.knobs["velocity_grid"]))}
 
 
@@ -267,6 +276,7 @@ def _check_mesh(told: PreflightContext) -> dict[str, Any]:
     from mpm_nodes.nodes.collider_files import shot_codes, stamp
     from usd_io.collider_meshes import StageMeshes
 
+    _clamps(told)
     stamp(told.knobs["path"])  # says what is wrong with the file, if anything
     meshes = StageMeshes(told.knobs["path"], told.knobs["prim"])
     code = shot_codes(told.settings, meshes.stage).code(told.settings.start + told.knobs["frame_offset"])

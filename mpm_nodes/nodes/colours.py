@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from mpm_nodes.data import A, Material, MpmNodesError, Particles, Unitless
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.materials.looks import find_look, looks_of
 from mpm_nodes.nodes.bodies import passed_on
-from mpm_nodes.nodes.derived import column
+from mpm_nodes.nodes.derived import column, refuse_unknown
 
 COLOUR = "displayColor"
 """Name of the colour in USD, and of the column: linear red, green and blue."""
@@ -25,7 +26,13 @@ MATERIAL_COLOURS = np.array(
 """Linear colours that tell the materials of one shot apart, by material index, over and over."""
 
 
-@node(category="Surface", label="Colour Particles", version=1, preflight=passed_on)
+def _coloured(told: PreflightContext) -> dict[str, Any]:
+    if told.knobs["attribute"]:
+        refuse_unknown("colour_particles.attribute", told, told.knobs["attribute"])
+    return passed_on(told, COLOUR)
+
+
+@node(category="Surface", label="Colour Particles", version=1, preflight=_coloured)
 def colour_particles(
     particles: Particles,
     *,

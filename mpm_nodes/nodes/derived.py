@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, BIRTH, MpmNodesError, Particles
+from mpm_nodes.graph.declarations import PreflightContext
+from mpm_nodes.nodes.bodies import marks
 
-__all__ = ["column", "known_as", "tension_of"]
+__all__ = ["column", "known_as", "refuse_unknown", "tension_of"]
 
 DERIVED = {"speed": ("velocity",), "age": (BIRTH,), "J": (), "surface_tension": ()}
 """Names of what is computed, and the columns that it needs."""
 
 
-def known_as(particles: Particles, name: str) -> bool:
-    """Whether `column` can give this."""
+def known_as(particles: Particles | frozenset[str], name: str) -> bool:
+    """Whether `column` can give this of particles, or of some with these columns."""
     return name in particles or _alias(name) in particles or (name in DERIVED and all(need in particles for need in DERIVED[name]))
 
 
@@ -33,10 +35,7 @@ def column(where: str, particles: Particles, name: str) -> np.ndarray:
         return particles[name]
     if _alias(name) in particles:
         return particles[_alias(name)]
-    if not known_as(particles, name):
-        names = sorted([*particles.attributes, *(each for each in DERIVED if known_as(particles, each))])
-        cure = "; wire rest_positions in before the solve" if name == "age" else ""
-        raise MpmNodesError(f"{where}: the particles have no '{name}'; they have {', '.join(names)}{cure}")
+    _refuse_unknown(where, frozenset(particles.attributes), name)
     if name == "speed":
         return np.linalg.norm(particles["velocity"], axis=1).astype(np.float32)
     if name == "age":
@@ -46,6 +45,25 @@ def column(where: str, particles: Particles, name: str) -> np.ndarray:
     from mpm_nodes.materials.volumes import volume_ratios
 
     return volume_ratios(particles).astype(np.float32)
+
+
+def refuse_unknown(where: str, told: PreflightContext, *names: str) -> None:
+    """Refuse, before the cook, names that the particles wired into `particles` will not have, as far as their columns are known.
+
+    Raises:
+        MpmNodesError: As `column`.
+    """
+    columns = marks(told, "particles")["columns"]
+    for name in names if columns is not None else ():
+        _refuse_unknown(where, columns, name)
+
+
+def _refuse_unknown(where: str, columns: frozenset[str], name: str) -> None:
+    if known_as(columns, name):
+        return
+    names = sorted({*columns, *(each for each in DERIVED if known_as(columns, each))})
+    cure = "; wire rest_positions in before the solve" if name == "age" else ""
+    raise MpmNodesError(f"{where}: the particles have no '{name}'; they have {', '.join(names)}{cure}")
 
 
 def tension_of(particles: Particles) -> np.ndarray:

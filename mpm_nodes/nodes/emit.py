@@ -47,10 +47,15 @@ _STILL = (0.0, 0.0, 0.0)
 
 
 # ---------------------------------------------------------------- preflight
+SEEDED = frozenset(("position", "velocity", "mass", "volume", "id", "material"))
+"""Columns that every emitter gives."""
+
+
 def _estimate_of(region_of: Callable[[PreflightContext], Region]) -> Preflight:
     def estimate(told: PreflightContext) -> dict[str, Any]:
         region = region_of(told)
-        return {**seeding_estimate(region, told.knobs, told.settings), "bodies": body_of(region, told)}
+        columns = SEEDED | ({"stiffness_scale"} if told.knobs.get("stiffness_variation") else set())
+        return {**seeding_estimate(region, told.knobs, told.settings), "bodies": body_of(region, told), "columns": columns}
 
     return estimate
 
@@ -89,7 +94,11 @@ def _contents(told: ContentsContext) -> str:
 
 def _merged(told: PreflightContext) -> dict[str, Any]:
     bodies = told.distinct("sources", "bodies")
-    return {"particles": told.total("sources", "particles"), "bodies": bodies, **marks(told, "sources")}
+    return {
+        "particles": told.total("sources", "particles"),
+        "bodies": bodies,
+        **marks(told, "sources", adds=("body",) if told.knobs["bodies"] else ()),
+    }
 
 
 # ---------------------------------------------------------------- nodes

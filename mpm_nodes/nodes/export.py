@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Collection
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mpm_nodes.data import A, FrameContext, MpmNodesError, OutputError, OutputPath, Particles, Range, Unitless
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import NotKeyable
+from mpm_nodes.nodes.bodies import marks
 
 _PLY_TYPES = {"f": ("float", "<f4"), "i": ("int", "<i4"), "u": ("int", "<i4"), "b": ("uchar", "u1")}
 
@@ -29,7 +31,26 @@ class ExportedPoints(NamedTuple):
     file: str
 
 
-@node(category="Cache", label="Export Points", version=1)
+def _named(told: PreflightContext) -> dict[str, Any]:
+    """Tell what it writes, and refuse attributes that the particles will not have."""
+    if told.knobs["format"] is PointFormat.PLY:
+        columns = marks(told, "particles")["columns"]
+        for name in told.knobs["attributes"] if columns is not None else ():
+            _refuse_unknown(columns, name)
+    return {"writes": (_file_name(told.knobs["path"], told.settings.start, told.knobs["format"]),)}
+
+
+def _file_name(path: Path, number: int, format: PointFormat) -> str:
+    name = numbered(str(path), number)
+    return name + ("" if name.endswith(f".{format.value}") else f".{format.value}")
+
+
+def _refuse_unknown(columns: Collection[str], name: str) -> None:
+    if name not in columns:
+        raise MpmNodesError(f"export_points.attributes: the particles have no '{name}'; they have {', '.join(sorted(columns))}")
+
+
+@node(category="Cache", label="Export Points", version=1, preflight=_named)
 def export_points(
     ctx: FrameContext,
     particles: Particles,
@@ -54,8 +75,7 @@ def export_points(
 
     if (ctx.frame - ctx.settings.start) % every:
         return ExportedPoints("")
-    name = numbered(str(path), ctx.files.number)
-    name += "" if name.endswith(f".{format.value}") else f".{format.value}"
+    name = _file_name(path, ctx.files.number, format)
     refuse_far("export_points", float(np.abs(particles["position"]).max(initial=0.0)), particles.spacing)
     content = obj_bytes(particles) if format is PointFormat.OBJ else ply_bytes(particles, attributes)
     target = ctx.files.path(name)
@@ -95,10 +115,7 @@ def ply_bytes(particles: Particles, attributes: tuple[str, ...] = ("velocity",))
     """
     fields: list[tuple[str, str, str, np.ndarray]] = []
     for name in ("position", *(name for name in attributes if name != "position")):
-        if name not in particles:
-            raise MpmNodesError(
-                f"export_points.attributes: the particles have no '{name}'; they have {', '.join(sorted(particles.attributes))}"
-            )
+        _refuse_unknown(particles.attributes, name)
         column = particles[name].reshape(len(particles), math.prod(particles[name].shape[1:]))
         ply, code = _PLY_TYPES[column.dtype.kind]
         fields += [(label, ply, code, column[:, n]) for n, label in enumerate(_labels(name, column.shape[1]))]

@@ -106,7 +106,8 @@ class Ramp(enum.Enum):
 
 def _told_with_temperature(told: PreflightContext) -> dict[str, Any]:
     """Preflight: the matter is passed on; noise and variation that reach below 0 K are refused."""
-    knobs, facts = told.knobs, passed_on(told)
+    knobs = told.knobs
+    facts = passed_on(told, "temperature", *(["freezing_shift"] if knobs["freezing_variation"] else []))
     coldest = min(knobs["temperature"], knobs["temperature"] if knobs["ramp"] is Ramp.NONE else knobs["far_temperature"])
     if knobs["noise"] > coldest:
         raise MpmNodesError(

@@ -24,7 +24,7 @@ _Source = A[float, WattsPerCubicMetre, Range(soft_min=0.0, soft_max=1e7), _START
 def _heated(told: PreflightContext) -> dict[str, Any]:
     """Preflight: the matter is passed on, and told to be heated unless every number is 0."""
     given = any(told.knobs.get(knob, 0.0) != 0.0 for knob in ("source", "strength", "outside"))
-    return {**passed_on(told), "heated": given}
+    return {**passed_on(told, "heat_source"), "heated": given}
 
 
 @node(category="Emit", label="Heat Source", preflight=_heated)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mpm_nodes.data import BIRTH, A, FrameContext, Frames, InputError, MpmNodesError, Particles, Range
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.materials.looks import LOOKS
@@ -39,7 +40,13 @@ def set_looks(particles: Particles, *, looks: tuple[str, ...] = ("foam",)) -> Pa
     return dataclasses.replace(particles, materials=materials)
 
 
-@node(category="Surface", label="Rest Positions", version=2, preflight=passed_on)
+def _remembered(told: PreflightContext) -> dict[str, Any]:
+    """Tell its columns where it is wired in before a solve; those that come from a cache hang on what is there."""
+    facts = passed_on(told, REST, BIRTH)
+    return {**facts, "columns": None} if told.knobs["path"] else facts
+
+
+@node(category="Surface", label="Rest Positions", version=2, preflight=_remembered)
 def rest_positions(
     ctx: FrameContext,
     particles: Particles,

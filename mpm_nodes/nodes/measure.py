@@ -6,10 +6,10 @@ import numpy as np
 
 from mpm_nodes.data import GraphSettings, Kernel, MpmNodesError, Particles
 from mpm_nodes.graph.declare import node
-from mpm_nodes.nodes.bodies import passed_on
+from mpm_nodes.nodes.bodies import adding
 
 
-@node(category="Emit", label="Measure Density", version=1, preflight=passed_on)
+@node(category="Emit", label="Measure Density", version=1, preflight=adding("density"))
 def measure_density(
     settings: GraphSettings,
     particles: Particles,

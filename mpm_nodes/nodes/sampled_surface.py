@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, A, Mesh, Metres, MpmNodesError, Particles, Range, Unitless, Vec3
+from mpm_nodes.data import ATTRIBUTES, A, Material, Mesh, Metres, MpmNodesError, Particles, Range, Unitless, Vec3
 from mpm_nodes.graph.declare import PreflightContext, node
-from mpm_nodes.nodes.derived import known_as
+from mpm_nodes.nodes.bodies import passed_on
+from mpm_nodes.nodes.derived import known_as, refuse_unknown
 from mpm_nodes.nodes.dressing import dressed, with_columns
 from mpm_nodes.nodes.skin import REACH
 
@@ -21,9 +23,21 @@ CARRIED = (TENSION, "temperature", "concentration")
 
 
 def _sampled(told: PreflightContext) -> dict[str, Any]:
-    particles = told.total("particles", "particles")
+    particles, matter = told.total("particles", "particles"), passed_on(told)
+    refuse_unknown("sampled_surface.attributes", told, *told.knobs["attributes"])
+    if not matter["untold"]:
+        _refuse_slack([body.material for body in matter["bodies"]])
     # two triangles a cell of each side of a cube, both sides of what falls and spreads
     return {"memory": BYTES * int(particles), "mesh_points": int(12.0 * (particles / 8.0) ** (2.0 / 3.0))}
+
+
+def _refuse_slack(materials: Sequence[Material]) -> None:
+    if all(each.surface_tension is None for each in materials):
+        labels = ", ".join(dict.fromkeys(each.label or each.law for each in materials)) or "none"
+        raise MpmNodesError(
+            f"sampled_surface: no material has a surface tension ({labels}); wire material_surface_tension, or take "
+            "surface_particles"
+        )
 
 
 @node(category="Surface", label="Sampled Surface", version=1, preflight=_sampled)
@@ -58,12 +72,7 @@ def sampled_surface(
     from mpm_nodes.solver.liquid_pairs import covering, pairs_of
     from mpm_nodes.solver.sampled_mesh import sampled_meshes
 
-    if not any(each.surface_tension is not None for each in particles.materials):
-        labels = ", ".join(each.label or each.law for each in particles.materials) or "none"
-        raise MpmNodesError(
-            f"sampled_surface: no material has a surface tension ({labels}); wire material_surface_tension, or take "
-            "surface_particles"
-        )
+    _refuse_slack(particles.materials)
     names = (*(name for name in CARRIED if known_as(particles, name)), *attributes)
     particles = with_columns("sampled_surface.attributes", particles, names)
     reach = REACH * particles.spacing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mpm_nodes.data import (
@@ -17,6 +17,7 @@ from mpm_nodes.data import (
     Frames,
     GraphSettings,
     Many,
+    Material,
     Metres,
     MetresPerSecondSquared,
     Particles,
@@ -81,6 +82,7 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     around, fields = (told.total("ambient", fact) > 0 for fact in ("ambient", "tension_fields"))
     matter = marks(told, "sources", "emitters")
     wired = WiredIn(matter["heated"], matter["scaled"], tempered, around, airs, fields)
+    _refuse_half_periodic(told.knobs)
     warnings = unread(bodies, told.knobs["substeps"], wired, whole=not matter["untold"])
     warnings += weight_warnings(bodies, gravity)
     warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
@@ -99,7 +101,25 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     if told.ranks > 1:
         warnings += _shared(told)
         memory = int(particles * scale * (BYTES / told.ranks + GATHERED)) + BYTES_ALWAYS
-    return {"memory": memory, "particles": particles, "bodies": bodies, "warnings": warnings}
+    materials = [body.material for body in bodies]
+    columns = (
+        None if matter["untold"] or matter["columns"] is None else _columns(told.knobs["substeps"], materials, matter["columns"])
+    )
+    return {"memory": memory, "particles": particles, "bodies": bodies, "warnings": warnings, "columns": columns}
+
+
+def _columns(recipe: Any, materials: Sequence[Material], given: frozenset[str]) -> frozenset[str]:
+    """Return what the particles of a solve carry."""
+    from mpm_nodes.solver.columns import columns_of
+
+    return columns_of(recipe, materials, given)
+
+
+def _refuse_half_periodic(knobs: Mapping[str, Any]) -> None:
+    """Refuse a periodic side opposite to another one."""
+    from mpm_nodes.solver.periodic import refuse_half_periodic
+
+    refuse_half_periodic([knobs[f"wall_{axis}_{side}"] for axis in "xyz" for side in ("low", "high")])
 
 
 def _is_implicit(recipe: Any) -> bool:

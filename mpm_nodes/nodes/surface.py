@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import A, LevelSet, Mesh, Metres, MpmNodesError, Particles, Range, Unitless
+from mpm_nodes.data import ATTRIBUTES, A, LevelSet, Mesh, Metres, MpmNodesError, Particles, Range, Unitless
 from mpm_nodes.graph.declare import PreflightContext, node
-from mpm_nodes.nodes.derived import column, known_as
+from mpm_nodes.nodes.bodies import marks
+from mpm_nodes.nodes.derived import column, known_as, refuse_unknown
 from mpm_nodes.nodes.dressing import dressed, with_columns
 from mpm_nodes.nodes.skin import HALF_WIDTH, MOST, REACH, VOXEL, Shape, holding, level_set_of, volumes_of
 
@@ -49,6 +51,7 @@ def _edge(told: PreflightContext, default: float = 1.0) -> float:
 
 
 def _surfaced(told: PreflightContext) -> dict[str, Any]:
+    refuse_unknown("surface_particles.attributes", told, *told.knobs["attributes"])
     along = _edge(told, VOXEL)
     points = int(BOTH_SIDES * 6.0 * along**2)
     return {"memory": int(SURFACE_BYTES * along**3), "mesh_points": points, "voxels": int(2.0 * HALF_WIDTH) * points}
@@ -169,7 +172,22 @@ def velocity_volume(
     return LevelSet(origins[held], velocity[held], dx, background=0.0, kind="vector", name=name)
 
 
-@node(category="Surface", label="Attribute Volume", version=1)
+def _shown(told: PreflightContext) -> dict[str, Any]:
+    columns, name = marks(told, "particles")["columns"], told.knobs["attribute"]
+    if columns is not None and not (known_as(columns, name) and _is_number(name)):
+        raise MpmNodesError(_no_number(name, [each for each in columns if _is_number(each)]))
+    return _fogged(told)
+
+
+def _is_number(name: str) -> bool:
+    return name not in ATTRIBUTES or ATTRIBUTES[name].shape == ()
+
+
+def _no_number(name: str, numbers: Iterable[str]) -> str:
+    return f"attribute_volume.attribute: the particles have no number '{name}'; choose one of {', '.join(sorted(numbers))}"
+
+
+@node(category="Surface", label="Attribute Volume", version=1, preflight=_shown)
 def attribute_volume(
     particles: Particles,
     *,
@@ -189,8 +207,7 @@ def attribute_volume(
     """
     shown = column("attribute_volume.attribute", particles, attribute) if known_as(particles, attribute) else None
     if shown is None or shown.ndim != 1:
-        numbers = ", ".join(sorted(key for key, held in particles.attributes.items() if held.ndim == 1))
-        raise MpmNodesError(f"attribute_volume.attribute: the particles have no number '{attribute}'; choose one of {numbers}")
+        raise MpmNodesError(_no_number(attribute, [key for key, held in particles.attributes.items() if held.ndim == 1]))
     weight = np.asarray(particles["mass"], float) if "mass" in particles else np.full(len(particles), particles.spacing**3)
     amounts = np.stack([weight, weight * shown], axis=1) / max(float(weight.mean()) if len(weight) else 1.0, 1e-300)
     origins, sums, dx = _deposited("attribute_volume", particles, amounts, voxel_size, 0.0, largest)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
 from mpm_nodes.data import A, Metres, MpmNodesError, Particles, Range, Unitless
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.nodes.bodies import passed_on
 
@@ -18,7 +19,19 @@ AT_ONCE = 1 << 14
 """Points whose waves are summed together."""
 
 
-@node(category="Emit", label="Vary Tear Strength", preflight=passed_on)
+NOTHING_TEARS = (
+    "vary_tear_strength.particles: no material of theirs can tear; put material_tearing behind it, or take this node out"
+)
+
+
+def _told(told: PreflightContext) -> dict[str, Any]:
+    facts = passed_on(told, "tear_scale")
+    if not facts["untold"] and all(body.material.tear_threshold is None for body in facts["bodies"]):
+        raise MpmNodesError(NOTHING_TEARS)
+    return facts
+
+
+@node(category="Emit", label="Vary Tear Strength", preflight=_told)
 def vary_tear_strength(
     particles: Particles,
     *,
@@ -44,9 +57,7 @@ def vary_tear_strength(
     Source: the threshold is that of Y15 section 7.1; its scatter is not in the source.
     """
     if all(material.tear_threshold is None for material in particles.materials):
-        raise MpmNodesError(
-            "vary_tear_strength.particles: no material of theirs can tear; put material_tearing behind it, or take this node out"
-        )
+        raise MpmNodesError(NOTHING_TEARS)
     strength = np.exp(variation * random_field(np.asarray(particles["position"], float), size, seed))
     if "tear_scale" in particles:
         strength = strength * particles["tear_scale"]

@@ -55,7 +55,7 @@ def _told_of_grid(told: PreflightContext) -> dict[str, Any]:
     """Preflight: the matter is passed on; a grid that is not there, or holds one below 0 K, is told now."""
     values = voxels(volume_of(told.kept, told.knobs["path"], told.knobs["grid"]), 1.0)[1]
     _refuse_below_zero("set_temperature_vdb.grid", values)
-    return passed_on(told)
+    return passed_on(told, "temperature")
 
 
 def _tempered_by_grid(told: PreflightContext) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from mpm_nodes.data.temperature_tables import Rows
 from mpm_nodes.graph.declarations import PreflightContext
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.keys import NotKeyable
-from mpm_nodes.nodes.bodies import passed_on
+from mpm_nodes.nodes.bodies import adding
 
 _KEPT = NotKeyable("matter keeps the tension that it was made with")
 _START = NotKeyable("it is what particles begin with")
@@ -150,7 +150,7 @@ def material_interface_tension(
     return dataclasses.replace(material, surface_tension=changed)
 
 
-@node(category="Emit", label="Concentration", preflight=passed_on)
+@node(category="Emit", label="Concentration", preflight=adding("concentration"))
 def set_concentration(
     particles: Particles, *, concentration: A[float, Unitless, Range(min=0.0, max=1.0), _START] = 1.0
 ) -> Particles:

@@ -39,7 +39,7 @@ _ROUNDING = 1e-6
 
 def _told_with_factor(told: PreflightContext) -> dict[str, Any]:
     """Preflight: the matter is passed on, and told to have a factor on its tension."""
-    return {**passed_on(told), "scaled": True}
+    return {**passed_on(told, "tension_scale"), "scaled": True}
 
 
 class TensionPaint(enum.Enum):

@@ -16,8 +16,6 @@ from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, Take, gather, lines_of, rows_of, scatter
 
 __all__ = [
-    "ALWAYS",
-    "OPTIONAL",
     "completed",
     "measure_gradients",
     "origin_of",
@@ -26,19 +24,6 @@ __all__ = [
     "refuse_unread_heat_source",
     "refuse_unread_modulus",
 ]
-
-ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
-"""Allocated in every solve."""
-
-OPTIONAL = {
-    "stiffness_scale": "stiffness_scale",
-    "freezing_shift": "freezing_shift",
-    "heat_source": "heat_source",
-    "heating_rate": "heat_source",
-    "tear_scale": "tear_scale",
-    "tension_scale": "tension_scale",
-}
-"""Allocated only when the sources bring it, or the attribute that it is computed from."""
 
 
 def own_fields(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan], parts: Sequence[Particles]) -> dict[str, Field]:

@@ -15,6 +15,17 @@ CELLS = 8
 """Cells of which a period has a multiple: two blocks, so that neighbours differ in colour all the way around."""
 
 
+def refuse_half_periodic(sides: Sequence[WallRule]) -> None:
+    """Refuse a side that is periodic alone: sides are low and high along x, y and z.
+
+    Raises:
+        MpmNodesError: With both sides.
+    """
+    for name, low, high in zip("xyz", sides[::2], sides[1::2], strict=True):
+        if WallRule.PERIODIC in (low, high) and low is not high:
+            raise MpmNodesError(f"solve: wall_{name}_low is {low.value} and wall_{name}_high {high.value}; make both periodic")
+
+
 def period_of(walls: Walls | None, h: float, plans: Sequence[SubstepPlan]) -> tuple[int, int, int]:
     """Return the blocks between periodic sides, 0 along an axis without.
 
@@ -29,14 +40,13 @@ def period_of(walls: Walls | None, h: float, plans: Sequence[SubstepPlan]) -> tu
     """
     if walls is None or WallRule.PERIODIC not in walls.sides:
         return (0, 0, 0)
+    refuse_half_periodic(walls.sides)
     blocks = []
     for axis, name in enumerate("xyz"):
         low, high = walls.sides[2 * axis], walls.sides[2 * axis + 1]
         if WallRule.PERIODIC not in (low, high):
             blocks.append(0)
             continue
-        if low is not high:
-            raise MpmNodesError(f"solve: wall_{name}_low is {low.value} and wall_{name}_high {high.value}; make both periodic")
         length = walls.high[axis] - walls.low[axis]
         periods = round(length / (CELLS * h))
         if periods < 1 or abs(length / (CELLS * h) - periods) > 1e-6 * periods:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from mpm_nodes.data import (
-    ATTRIBUTES,
     Collider,
     Emitter,
     MpmNodesError,
@@ -32,10 +31,11 @@ from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.coefficients import KeyedMaterials
 from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.columns import ALWAYS, allocated
 from mpm_nodes.solver.emission import emission_of, material_indices
 from mpm_nodes.solver.further_stores import further_stores
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.initial import ALWAYS, OPTIONAL, completed, measure_gradients, origin_of, own_fields
+from mpm_nodes.solver.initial import completed, measure_gradients, origin_of, own_fields
 from mpm_nodes.solver.memory import StageMemories
 from mpm_nodes.solver.moments import Moment
 from mpm_nodes.solver.periodic import period_of
@@ -126,9 +126,7 @@ class SubstepSolver:
         columns = {name for part in [particles, *(e.template for e in emitters)] for name in part.attributes}
         plans = [program.unfused for program in self.programs]
         own = own_fields(laws, plans, [particles, *(emitter.template for emitter in emitters)])
-        needed = [name for program in self.programs for name in program.unfused.fields_needed["particles"]]
-        names = [*ALWAYS, *state_names, *inputs, *(n for n in needed if n not in OPTIONAL or OPTIONAL[n] in columns)]
-        names += [*(n for n in columns if n in ATTRIBUTES), *own]
+        names = allocated(plans, (*state_names, *inputs), columns, own)
         self.particles = ParticleStore(
             names,
             cell_size=self.cell_size,
@@ -136,7 +134,7 @@ class SubstepSolver:
             materials=len(self.materials),
             origin=origin_of(particles, walls, emitters) if origin is None else origin,
             own_fields=own.values(),
-            apart="body" in needed,
+            apart=any("body" in plan.fields_needed["particles"] for plan in plans),
             period=period_of(walls, self.cell_size, plans),
         )
         self._bodies_given = "body" in columns

@@ -99,7 +99,7 @@ def test_stdout_holds_json_alone(loud, words):
 
 
 def test_a_node_that_leaves_without_a_word_is_told(loud):
-    """os._exit(0) in a node is no success: neither of a cook nor of a task of a job."""
+    """os._exit(0) in a node fails the cook, and the task of a job."""
     done = run(loud, "cook", "leaves.json", "--out", "o")
     assert done.returncode == 1 and "ended the program with exit code 0; look for os._exit" in done.stderr
     assert run(loud, "farm", "leaves.json", "--out", "job").returncode == 0

@@ -1,0 +1,62 @@
+"""Which columns the particles of a solve have: those of its sources, laws and stages."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from mpm_nodes.data import ATTRIBUTES, Material
+from mpm_nodes.graph.substeps import SubstepPlan
+from mpm_nodes.solver.coefficients import tabled_law
+from mpm_nodes.solver.phases import with_melts
+from mpm_nodes.solver.program import programs_of
+
+__all__ = ["allocated", "columns_of"]
+
+ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
+"""Allocated in every solve."""
+OPTIONAL = {
+    "stiffness_scale": "stiffness_scale",
+    "freezing_shift": "freezing_shift",
+    "heat_source": "heat_source",
+    "heating_rate": "heat_source",
+    "tear_scale": "tear_scale",
+    "tension_scale": "tension_scale",
+}
+"""Allocated only when the sources bring it, or the attribute that it is computed from."""
+
+
+def allocated(plans: Sequence[SubstepPlan], of_laws: Iterable[str], given: Collection[str], own: Iterable[str]) -> list[str]:
+    """Return the names of the columns of a solve besides those that every store of particles has, some twice.
+
+    Args:
+        plans: Unfused plans of its candidates.
+        of_laws: State of its laws, and what their coefficients follow.
+        given: Columns of its sources.
+        own: Fields that are not in the table, of laws, stages and sources.
+    """
+    needed = [name for plan in plans for name in plan.fields_needed["particles"]]
+    names = [*ALWAYS, *of_laws, *(n for n in needed if n not in OPTIONAL or OPTIONAL[n] in given)]
+    return [*names, *(n for n in given if n in ATTRIBUTES), *own]
+
+
+def columns_of(recipe: Any, materials: Sequence[Material], given: Collection[str]) -> frozenset[str]:
+    """Return the columns of what a solve publishes, before there is one.
+
+    Args:
+        recipe: Its substep graph.
+        materials: Of its sources.
+        given: Columns of its sources.
+
+    Raises:
+        GraphError: The substep graph is wrong.
+        LawError: A material's law is unknown.
+    """
+    laws = [tabled_law(material) for material in with_melts(materials)]
+    state, inputs = ([name for law in laws for name in names(law)] for names in (lambda law: law.state, lambda law: law.inputs))
+    plans = [
+        program.unfused for program in programs_of(recipe, tuple(dict.fromkeys(state)), False, None, tuple(dict.fromkeys(inputs)))
+    ]
+    own = [name for law in laws for name in law.fields]
+    own += [name for plan in plans for name in plan.own_fields["particles"]] + [name for name in given if name not in ATTRIBUTES]
+    return frozenset({"position", "id", "material", *allocated(plans, (*state, *inputs), given, own)})
