@@ -12,6 +12,7 @@ from pxr import Sdf, Tf, Usd, UsdGeom, UsdVol
 
 from mpm_nodes.data import InputError
 from usd_io.clips import clip_sets, clipped_prims, layers_of, left_behind, named_assets
+from usd_io.intact import damage
 from usd_io.looks import check_colour
 from usd_io.packing import PACKED, holds_points, sampled, unpacked
 from usd_io.relink import CURE
@@ -104,6 +105,8 @@ def _layer_problem(layer: Sdf.Layer, asset: str) -> str:
     if "[" not in path and not Path(path).is_file():
         return "is missing"
     try:
+        if told := damage(layer, asset):
+            return f"is damaged: {told}"
         return "" if Sdf.Layer.FindOrOpen(path) else "cannot be opened"
     except Tf.ErrorException:
         return "is damaged"

@@ -19,6 +19,7 @@ __all__ = [
     "author_clips",
     "clip_sets",
     "clipped_prims",
+    "clips_of",
     "forget_clips",
     "layers_of",
     "left_behind",
@@ -74,6 +75,21 @@ def named_assets(facts: dict[str, Any]) -> list[str]:
     listed: Any = facts.get(LAYERS)
     layers = tuple(listed) if hasattr(listed, "__iter__") and not isinstance(listed, str) else ()
     return [asset.path for asset in (*layers, facts.get(MANIFEST)) if hasattr(asset, "path")]
+
+
+def clips_of(prim: Usd.Prim) -> Iterator[tuple[Sdf.Layer, Sdf.LayerOffset, dict[str, Any]]]:
+    """Yield the sets of clips, from caches of ours, that animate a prim: those of the prim itself, then of the prims above it.
+
+    With each come the layer that has it and the way from its time codes to those of the stage. It has at least one active clip.
+    """
+    while prim:
+        for spec, offset in prim.GetPrimStackWithLayerOffsets():
+            ours = PROVENANCE in spec.layer.customLayerData and spec.HasInfo(CLIPS)
+            for facts in clip_sets(spec).values() if ours else ():
+                active = facts.get("active")
+                if isinstance(active, Vt.Vec2dArray) and len(active):
+                    yield spec.layer, offset, facts
+        prim = prim.GetParent()
 
 
 def layers_of(stage: Usd.Stage) -> list[Sdf.Layer]:

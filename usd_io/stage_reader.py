@@ -7,11 +7,11 @@ import itertools
 from pathlib import Path
 
 import numpy as np
-from pxr import Sdf, Tf, Usd, UsdGeom, Vt
+from pxr import Sdf, Tf, Usd, UsdGeom
 
 from mpm_nodes.data import InputError, Particles
 from usd_io import reading_usd, usd_reason
-from usd_io.clips import CLIPS, clip_sets, left_behind
+from usd_io.clips import clips_of, left_behind
 from usd_io.dependencies import checked_layers
 from usd_io.formats import refuse_unless_usd
 from usd_io.layers import PROVENANCE
@@ -80,22 +80,12 @@ def _matching(stage: Usd.Stage, prim: str) -> tuple[list[Usd.Prim], list[Usd.Pri
 
 def sample_times(attribute: Usd.Attribute) -> list[float]:
     """Return the times of an attribute's samples; that which ends the motion behind a cache's last frame is none."""
-    ends = _clip_ends(attribute.GetPrim())
+    animated = [(offset, facts["active"]) for _, offset, facts in clips_of(attribute.GetPrim())]
+    if animated and attribute.GetResolveInfo().GetSource() == Usd.ResolveInfoSourceValueClips:
+        offset, active = animated[0]  # the clips are not opened: each has the frame at which it begins
+        return [offset * start for start, _ in active]
+    ends = {offset * (active[-1][0] + 1.0) for offset, active in animated}
     return [time for time in attribute.GetTimeSamples() if time not in ends]
-
-
-def _clip_ends(prim: Usd.Prim) -> set[float]:
-    """Return the times that follow the last frames of the caches of ours whose clips animate a prim."""
-    ends = set()
-    while prim:
-        for spec, offset in prim.GetPrimStackWithLayerOffsets():
-            ours = PROVENANCE in spec.layer.customLayerData and spec.HasInfo(CLIPS)
-            for facts in clip_sets(spec).values() if ours else ():
-                active = facts.get("active")
-                if isinstance(active, Vt.Vec2dArray) and len(active):
-                    ends.add(offset * (active[-1][0] + 1.0))
-        prim = prim.GetParent()
-    return ends
 
 
 def _world_matrix(prim: Usd.Prim, frame: float) -> np.ndarray:
