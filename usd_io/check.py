@@ -11,6 +11,8 @@ import numpy as np
 from pxr import Sdf, Tf, Usd, UsdGeom, UsdVol
 
 from mpm_nodes.data import InputError
+from usd_io.clips import clip_sets, clipped_prims, layers_of, left_behind, named_assets
+from usd_io.intact import damage
 from usd_io.looks import check_colour
 from usd_io.packing import PACKED, holds_points, sampled, unpacked
 from usd_io.relink import CURE
@@ -47,13 +49,16 @@ def check_cache(path: str | Path, report: Callable[[int], None] = lambda frame: 
     problems = list(_check_metadata(stage))
     missing = list(_missing_clips(stage))
     if missing:
-        return [*problems, *missing, f"stage: {CURE.format(path)}"]
+        return [*problems, *missing]
     prims = [p for p in stage.Traverse() if p.IsA(UsdGeom.PointBased) or holds_points(p) or p.IsA(UsdVol.OpenVDBAsset)]
     try:
         (first, last), rate = map(int, code_range(stage)), per_second(stage)
         stage_to_si(stage)
     except InputError as error:  # no frame can be looked at
         return [*problems, str(error)]
+    left = [told for prim in prims if (told := left_behind(prim))]
+    if left:
+        return [*problems, *left]
     looks = (look for prim in prims for look in (_check_times(prim, first, last), check_colour(prim)))
     problems += [problem for look in looks for problem in _told(look)]
     for frame in range(first, last + 1):
@@ -82,26 +87,27 @@ def _check_metadata(stage: Usd.Stage) -> Iterator[str]:
 
 
 def _missing_clips(stage: Usd.Stage) -> Iterator[str]:
-    for asset in stage.GetRootLayer().subLayerPaths:
-        problem = _layer_problem(stage.GetRootLayer(), asset)
-        if problem:
-            yield f"stage: sublayer {asset} {problem}"
-    for prim in stage.Traverse():
-        if not prim.HasMetadata("clips"):
-            continue
-        clips = Usd.ClipsAPI(prim)
-        for asset in [*(clips.GetClipAssetPaths() or ()), clips.GetClipManifestAssetPath()]:
-            problem = _layer_problem(stage.GetRootLayer(), asset.path)
-            if problem:
-                yield f"{prim.GetPath()}: clip {asset.path} {problem}"
+    """Yield what is wrong with the layers that each layer of a stage names, those of a cache that is referred to as well."""
+    for layer in layers_of(stage):
+        where = "" if layer == stage.GetRootLayer() else f"{layer.realPath}: "
+        named = dict.fromkeys(layer.subLayerPaths, "stage: sublayer")
+        for prim in clipped_prims(layer):
+            for asset in [asset for facts in clip_sets(prim).values() for asset in named_assets(facts)]:
+                named.setdefault(asset, f"{prim.path}: clip")
+        found = [(told, asset, problem) for asset, told in named.items() if (problem := _layer_problem(layer, asset))]
+        yield from (f"{where}{told} {asset} {problem}" for told, asset, problem in found)
+        if found:
+            yield f"stage: {CURE.format(layer.realPath)}"
 
 
-def _layer_problem(root: Sdf.Layer, asset: str) -> str:
-    path = Path(root.ComputeAbsolutePath(asset))
-    if not path.is_file():
+def _layer_problem(layer: Sdf.Layer, asset: str) -> str:
+    path = layer.ComputeAbsolutePath(asset)
+    if "[" not in path and not Path(path).is_file():
         return "is missing"
     try:
-        return "" if Sdf.Layer.FindOrOpen(str(path)) else "cannot be opened"
+        if told := damage(layer, asset):
+            return f"is damaged: {told}"
+        return "" if Sdf.Layer.FindOrOpen(path) else "cannot be opened"
     except Tf.ErrorException:
         return "is damaged"
 

@@ -63,7 +63,7 @@ def checked_layers(path: str | Path) -> list[Any]:
             continue
         for asset in layer.GetCompositionAssetDependencies():
             waiting.extend(_file_of(layer, asset))
-        for asset in _clips(layer):
+        for asset in dict.fromkeys(_clips(layer)):
             list(_file_of(layer, asset))  # opened when a value is read: never by what it leads to
     _SOUND[str(path)] = stamp
     return list(found.values())
@@ -106,23 +106,13 @@ def _clips(layer: Any) -> Iterator[str]:
     Raises:
         InputError: A template stands for clips without number.
     """
-    waiting = list(layer.rootPrims)
-    while waiting:
-        prim = waiting.pop()
-        waiting.extend(prim.nameChildren)
-        waiting.extend(variant.primSpec for choices in prim.variantSets.values() for variant in choices.variants.values())
-        if not prim.HasInfo("clips"):
-            continue
-        for clips in dict(prim.GetInfo("clips") or {}).values():
-            facts = clips if isinstance(clips, dict) else {}
+    from usd_io.clips import clip_sets, clipped_prims, named_assets
+
+    for prim in clipped_prims(layer):
+        for facts in clip_sets(prim).values():
             if "templateAssetPath" in facts:
                 _check_template(layer, prim, facts)
-            named = (*_listed(facts.get("assetPaths")), facts.get("manifestAssetPath"))
-            yield from (asset.path for asset in named if hasattr(asset, "path"))
-
-
-def _listed(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if hasattr(value, "__iter__") and not isinstance(value, str) else ()
+            yield from named_assets(facts)
 
 
 def _check_template(layer: Any, prim: Any, facts: dict[str, Any]) -> None:

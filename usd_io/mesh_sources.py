@@ -10,6 +10,7 @@ import numpy as np
 
 from mpm_nodes.data import InputError
 from usd_io.instancing import instances, inverse_above
+from usd_io.intact import refuse_damaged
 from usd_io.skeletons import SkinnedMesh
 from usd_io.subdivision import Cage, Refinement, refine
 from usd_io.typed import numbers, vectors, whole_numbers
@@ -44,10 +45,15 @@ class MeshSource:
 
     def points(self, code: float) -> np.ndarray:
         """Return the points before `placement` at a time code, shape (n, 3), float64."""
-        held = vectors(self.mesh.GetPointsAttr(), code)
+        held = self._held(code)
         if self.skin and len(held):
             held = np.array(self.skin.points(self.where, held, code), np.float64).reshape(-1, 3)
         return self.refined(held, code)
+
+    def _held(self, code: float) -> np.ndarray:
+        """Return the points as the file has them at a time code; a damaged frame of a cache of ours is refused before."""
+        refuse_damaged(self.mesh.GetPrim(), code)
+        return vectors(self.mesh.GetPointsAttr(), code)
 
     def placed(self, code: float, to_si: np.ndarray) -> list[np.ndarray]:
         """Return the points [m] of every copy at a time code, each of shape (n, 3).
@@ -88,7 +94,7 @@ class MeshSource:
 
     def polygons(self, code: float) -> tuple[int, np.ndarray, np.ndarray]:
         """Return number of points, face counts and indices at a time code, without its hole faces."""
-        points = len(vectors(self.mesh.GetPointsAttr(), code))
+        points = len(self._held(code))
         counts, indices = self._faces(code)
         parents = np.arange(len(counts))
         if self.scheme and len(counts):
@@ -102,7 +108,7 @@ class MeshSource:
 
     def _faces(self, code: float) -> tuple[np.ndarray, np.ndarray]:
         """Return face counts and indices as the file has them at a time code."""
-        points = len(vectors(self.mesh.GetPointsAttr(), code))
+        points = len(self._held(code))
         counts, indices = (
             whole_numbers(each, code) for each in (self.mesh.GetFaceVertexCountsAttr(), self.mesh.GetFaceVertexIndicesAttr())
         )

@@ -14,6 +14,7 @@ import numpy as np
 from pxr import Sdf, Usd, UsdGeom, Vt
 
 from mpm_nodes.data import InputError, OutputError
+from usd_io.intact import refuse_damaged
 from usd_io.layers import set_sample
 from usd_io.typed import number, numbers
 
@@ -77,8 +78,9 @@ def unpacked(prim: Usd.Prim, name: str, frame: float) -> np.ndarray | None:
         frame: Time code.
 
     Raises:
-        InputError: Columns of different length, without their step, or values of another kind.
+        InputError: The frame's layer is damaged; columns of different length, without their step, or values of another kind.
     """
+    refuse_damaged(prim, frame)
     plain = numbers(prim.GetAttribute(name), frame, 3)
     if plain is not None:
         return np.array(plain)

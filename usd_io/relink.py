@@ -6,17 +6,16 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from pxr import Sdf, Tf
+from pxr import Sdf, Tf, Usd
 
 from mpm_nodes.data import InputError, OutputError
 from mpm_nodes.graph.folder import replace_named
+from usd_io.clips import CLIPS, LAYERS, MANIFEST, clip_sets, clipped_prims, layers_of, named_assets
 from usd_io.layers import PROVENANCE
 
 __all__ = ["CURE", "missing_files", "refuse_missing", "relink"]
 
 CURE = "if their folder was renamed, find it again with: mpm-nodes check {} --repair"
-
-MANIFEST, LAYERS = "manifestAssetPath", "assetPaths"
 
 
 def missing_files(path: str | Path) -> list[str]:
@@ -25,20 +24,24 @@ def missing_files(path: str | Path) -> list[str]:
     Raises:
         InputError: The root cannot be read.
     """
-    path = Path(path)
-    return [asset for asset in dict.fromkeys(_assets(_read(path))) if not (path.parent / asset).is_file()]
+    return _missing(_read(Path(path)), Path(path).parent)
 
 
-def refuse_missing(path: str | Path) -> None:
-    """Say which files of a stage are missing, for readers that found nothing in it.
+def refuse_missing(stage: Usd.Stage) -> None:
+    """Say which files of a stage, or of a cache that it refers to, are missing, for readers that found nothing in it.
 
     Raises:
-        InputError: Some are, or the root cannot be read.
+        InputError: Some are.
     """
-    gone = missing_files(path)
-    if gone:
-        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-        raise InputError(f"{path}: {gone[0]}{more} of its files are missing; {CURE.format(path)}")
+    for layer in layers_of(stage):
+        gone = _missing(layer, Path(layer.realPath).parent) if "[" not in layer.realPath else []
+        if gone:
+            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+            raise InputError(f"{layer.realPath}: {gone[0]}{more} of its files are missing; {CURE.format(layer.realPath)}")
+
+
+def _missing(layer: Sdf.Layer, folder: Path) -> list[str]:
+    return [asset for asset in dict.fromkeys(_assets(layer)) if not (folder / asset).is_file()]
 
 
 def relink(path: str | Path) -> list[str]:
@@ -91,13 +94,11 @@ def _read(path: Path) -> Sdf.Layer:
 
 
 def _assets(root: Sdf.Layer) -> Iterator[str]:
-    """Yield the relative names of all layers that a root names: sublayers, clips and their manifests."""
+    """Yield the relative names of all layers that a root names: sublayers, clips of any prim and their manifests."""
     yield from root.subLayerPaths
-    for prim in root.rootPrims:
-        for clips in dict(prim.GetInfo("clips") or {}).values():
-            yield from (asset.path for asset in clips.get(LAYERS, ()))
-            if MANIFEST in clips:
-                yield clips[MANIFEST].path
+    for prim in clipped_prims(root):
+        for facts in clip_sets(prim).values():
+            yield from named_assets(facts)
 
 
 def _by_folder(assets: list[str]) -> dict[str, set[str]]:
@@ -114,12 +115,11 @@ def _rename(root: Sdf.Layer, folders: dict[str, str]) -> None:
         return f"{folders[folder]}/{name}" if folder in folders else asset
 
     root.subLayerPaths = [renamed(asset) for asset in root.subLayerPaths]
-    for prim in root.rootPrims:
-        clips = {key: dict(value) for key, value in dict(prim.GetInfo("clips") or {}).items()}
+    for prim in clipped_prims(root):
+        clips = clip_sets(prim)
         for facts in clips.values():
             if LAYERS in facts:
                 facts[LAYERS] = Sdf.AssetPathArray([Sdf.AssetPath(renamed(asset.path)) for asset in facts[LAYERS]])
             if MANIFEST in facts:
                 facts[MANIFEST] = Sdf.AssetPath(renamed(facts[MANIFEST].path))
-        if clips:
-            prim.SetInfo("clips", clips)
+        prim.SetInfo(CLIPS, {**prim.GetInfo(CLIPS), **clips})

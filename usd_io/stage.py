@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from pxr import Gf, Sdf, Tf, Usd, Vt
+from pxr import Sdf, Tf, Usd
 
 from mpm_nodes.data import Collider, InputError, LevelSet, Mesh, OutputError, Particles
 from usd_io.bounds import active_box, bulk, floor_of, read_bounds, store_bounds, widen_bounds
+from usd_io.clips import author_clips, forget_clips
 from usd_io.layers import LOOKS_KEY, PROVENANCE, STILL, outlive, set_sample, set_units, unique_name
 from usd_io.looks import BODIES, add_looks
 from usd_io.meshes import add_mesh, add_mesh_per_material
@@ -295,17 +296,16 @@ def root_layers(
     for path, look in sorted((still or {}).items()):
         prim = Sdf.CreatePrimInLayer(root, path)
         prim.specifier, prim.typeName, prim.customData = Sdf.SpecifierDef, "Mesh", {STILL: True, LOOKS_KEY: look}
-    top = root.GetPrimAtPath(f"/{names.name}")
-    top.ClearInfo("clips")  # a layer in memory finds neither clips nor sublayers: they are named last, when no stage is open
+    forget_clips(root)  # a layer in memory finds neither clips nor sublayers: they are named last, when no stage is open
     stage = Usd.Stage.Open(root)
     add_looks(stage, names.name)
     describe_asset(stage, names.name, names.stage)
     add_variants(stage, names.name)
     del stage
-    top.SetInfo("clips", {"default": _clips(names, first, last)})
     root.subLayerPaths = [f"./{file}" for file in ((names.set, names.still) if still_prims(root) else (names.set,))]
     for prim in root.rootPrims:
         _declare_animated(prim, manifest)
+    author_clips(root, manifest, names.manifest, [names.layer(number) for number in range(first, last + 1)], first)
     around = set_layer(names.name, fps, (first, last), read_bounds(root), floor_of(root))
     for layer in (frame, root, manifest):
         outlive(layer)
@@ -374,19 +374,3 @@ def _declare_animated(prim: Sdf.PrimSpec, manifest: Sdf.Layer) -> None:
     for child in prim.nameChildren:
         if child.typeName in ("Xform", "Points", "Scope", "Mesh", "GeomSubset", "Volume", "OpenVDBAsset"):
             _declare_animated(child, manifest)
-
-
-def _clips(names: CacheNames, first: int, last: int) -> dict[str, Any]:
-    """Return the value clips of the root prim.
-
-    The layers are named one by one and not by a pattern: tools that collect a stage's files do not follow patterns. Their times
-    go on for a frame after the last one, where its layer ends the velocities and all else is held.
-    """
-    numbers = range(first, last + 1)
-    return {
-        "primPath": f"/{names.name}",
-        "assetPaths": Sdf.AssetPathArray([Sdf.AssetPath(f"./{names.layer(number)}") for number in numbers]),
-        "active": Vt.Vec2dArray([Gf.Vec2d(number, clip) for clip, number in enumerate(numbers)]),
-        "times": Vt.Vec2dArray([Gf.Vec2d(number, number) for number in range(first, last + 2)]),
-        "manifestAssetPath": Sdf.AssetPath(f"./{names.manifest}"),
-    }

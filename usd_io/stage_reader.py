@@ -11,6 +11,7 @@ from pxr import Sdf, Tf, Usd, UsdGeom
 
 from mpm_nodes.data import InputError, Particles
 from usd_io import reading_usd, usd_reason
+from usd_io.clips import clips_of, left_behind
 from usd_io.dependencies import checked_layers
 from usd_io.formats import refuse_unless_usd
 from usd_io.layers import PROVENANCE
@@ -79,10 +80,12 @@ def _matching(stage: Usd.Stage, prim: str) -> tuple[list[Usd.Prim], list[Usd.Pri
 
 def sample_times(attribute: Usd.Attribute) -> list[float]:
     """Return the times of an attribute's samples; that which ends the motion behind a cache's last frame is none."""
-    stage, times = attribute.GetStage(), attribute.GetTimeSamples()
-    ours = is_ours(stage)
-    active = Usd.ClipsAPI(stage.GetDefaultPrim()).GetClipActive() if ours and stage.GetDefaultPrim() else None
-    return [time for time in times if not (active and time == active[-1][0] + 1)]
+    animated = [(offset, facts["active"]) for _, offset, facts in clips_of(attribute.GetPrim())]
+    if animated and attribute.GetResolveInfo().GetSource() == Usd.ResolveInfoSourceValueClips:
+        offset, active = animated[0]  # the clips are not opened: each has the frame at which it begins
+        return [offset * start for start, _ in active]
+    ends = {offset * (active[-1][0] + 1.0) for offset, active in animated}
+    return [time for time in attribute.GetTimeSamples() if time not in ends]
 
 
 def _world_matrix(prim: Usd.Prim, frame: float) -> np.ndarray:
@@ -112,7 +115,9 @@ def read_points(source: str | Path | Usd.Stage, frame: float, prim: str = "", co
             raise InputError(f"{path}: {len(wanted)} Points prims match {prim!r}; it holds {held}: name one with `prim`")
         counted = codes or Codes()
         if unpacked(wanted[0], "points", counted.code(frame)) is None:
-            refuse_missing(path)
+            refuse_missing(stage)
+            if told := left_behind(wanted[0]):
+                raise InputError(told)
         code = _sample_of(path, wanted[0], frame, counted)
         return particles_from_prim(wanted[0], code, _world_matrix(wanted[0], code))
 

@@ -95,7 +95,7 @@ def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> B
     if not boxes:
         from usd_io.relink import refuse_missing
 
-        refuse_missing(scenes[0].path)
+        refuse_missing(scenes[0].stage)
         raise InputError(f"{scenes[0].path}: holds neither points nor meshes at frames {sampled}; nothing to render")
     low, high = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
     radius = 0.5 * float(np.linalg.norm(high - low)) + 1e-6

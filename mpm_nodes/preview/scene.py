@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from mpm_nodes.preview.colour_by import ColourBy
 
 if TYPE_CHECKING:
     from pxr import Usd
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 MATTER = (0.95, 0.62, 0.16)
 BODY = (0.36, 0.42, 0.50)
@@ -99,6 +103,19 @@ class Shapes:
         return replace(self, skins=tuple(skin for skin in self.skins if not (skin.floor and skin.height <= ground)))
 
 
+def _told(method: Callable[Concatenate[Scene, P], R]) -> Callable[Concatenate[Scene, P], R]:
+    """Have a method of a scene tell of damage in our words."""
+
+    @functools.wraps(method)
+    def reading(self: Scene, *arguments: P.args, **named: P.kwargs) -> R:
+        from usd_io import reading_usd
+
+        with reading_usd(self.path):
+            return method(self, *arguments, **named)
+
+    return reading
+
+
 @dataclass
 class Scene:
     """An opened cache.
@@ -123,6 +140,7 @@ class Scene:
     fps: float = 24.0
     white: float = WHITE
 
+    @_told
     def shapes(self, frame: int, show: str = "points", later: float = 0.0) -> Shapes:
         """Return what is seen at a frame, carried on for `later` seconds by its velocities where it has them.
 
@@ -155,6 +173,7 @@ class Scene:
         if variants and wanted in variants.GetVariantNames() and variants.GetVariantSelection() != wanted:
             variants.SetVariantSelection(wanted)
 
+    @_told
     def floor(self) -> tuple[str, float] | None:
         """Return name and height [m] of the stage's own floor, or None."""
         prim = next((prim for prim in self.stage.Traverse() if _is_floor(prim)), None)
@@ -168,6 +187,7 @@ class Scene:
         top = self.stage.GetDefaultPrim()
         return bool(top) and top.GetVariantSets().HasVariantSet(SHOW)
 
+    @_told
     def view(self, frame: int) -> View | None:
         """Return the first camera of the stage at a frame, or None."""
         from pxr import UsdGeom
@@ -181,6 +201,7 @@ class Scene:
                 return View(matrix[:3, 3], axes[:, 0], axes[:, 1], -axes[:, 2], focal, camera.aspectRatio)
         return None
 
+    @_told
     def sun(self) -> np.ndarray | None:
         """Return the direction in which the stage's first distant light shines, shape (3,), or None."""
         from pxr import UsdGeom, UsdLux
@@ -258,14 +279,13 @@ class Scene:
         found = emitted(np.broadcast_to(values, count), self.white)
         return found if found.max(initial=0.0) > LEAST_GLOW else None
 
-    def values(self, name: str, frame: int) -> Iterable[np.ndarray]:
-        """Yield the values of an attribute (n,) of all points and skins that carry it; vectors give their length."""
-        for prim in self.stage.Traverse():
-            matter = _is_cloud(prim) or (prim.GetTypeName() == "Mesh" and _is_skin(prim))
-            found = _numbers(prim, name, frame) if matter else None
-            if found is not None:
-                yield found
+    @_told
+    def values(self, name: str, frame: int) -> list[np.ndarray]:
+        """Return the values of an attribute (n,) of all points and skins that carry it; vectors give their length."""
+        matter = [p for p in self.stage.Traverse() if _is_cloud(p) or (p.GetTypeName() == "Mesh" and _is_skin(p))]
+        return [found for prim in matter if (found := _numbers(prim, name, frame)) is not None]
 
+    @_told
     def skin_carries(self, name: str, frame: int) -> bool:
         """Whether a mesh made from the particles carries an attribute at a frame."""
         skins = [prim for prim in self.stage.Traverse() if prim.GetTypeName() == "Mesh" and _is_skin(prim)]
@@ -292,7 +312,7 @@ def open_scene(path: Path) -> Scene:
     try:
         from pxr import Tf, Usd, UsdGeom
 
-        from usd_io import usd_reason
+        from usd_io import reading_usd, usd_reason
         from usd_io.dependencies import checked_layers
         from usd_io.time_codes import per_second
         from usd_io.typed import code_range
@@ -305,15 +325,16 @@ def open_scene(path: Path) -> Scene:
         del held
     except Tf.ErrorException as error:
         raise InputError(f"{path}: cannot be opened as a USD stage; cook it again ({usd_reason(error)})") from error
-    first, last = map(round, code_range(stage))
-    stage.SetEditTarget(stage.GetSessionLayer())  # what is shown is chosen there, and never written
-    scene = Scene(path, first, last, stage, stage_to_si(stage), fps=per_second(stage))
-    for prim in stage.Traverse():
-        if prim.IsA(UsdGeom.Gprim):
-            colour = _material_colour(prim)
-            if colour is not None:
-                scene.colours[str(prim.GetPath())] = colour
-    return scene
+    with reading_usd(path):
+        first, last = map(round, code_range(stage))
+        stage.SetEditTarget(stage.GetSessionLayer())  # what is shown is chosen there, and never written
+        scene = Scene(path, first, last, stage, stage_to_si(stage), fps=per_second(stage))
+        for prim in stage.Traverse():
+            if prim.IsA(UsdGeom.Gprim):
+                colour = _material_colour(prim)
+                if colour is not None:
+                    scene.colours[str(prim.GetPath())] = colour
+        return scene
 
 
 def _material_colour(prim: Any) -> tuple[float, float, float] | None:
@@ -364,6 +385,9 @@ def _numbers(prim: Any, name: str, frame: int) -> np.ndarray | None:
     """Return one number a point of a primvar or attribute, or None."""
     from pxr import UsdGeom
 
+    from usd_io.intact import refuse_damaged
+
+    refuse_damaged(prim, frame)
     known = ATTRIBUTES.get(name)
     usd = known.usd if known is not None else f"primvars:{name}"
     if usd.startswith("primvars:"):

@@ -104,6 +104,30 @@ def test_blender_sees_points_mesh_and_volume(blender, tmp_path):
     assert len({seen[f"MESH mesh {frame}"][0] for frame in (1, 2, 3)}) == 3
 
 
+def test_blender_sees_the_frames_of_prims_alone(blender, tmp_path):
+    """A shot that refers to particles, mesh and volume of a cache one by one plays each of them."""
+    from pxr import Usd, UsdGeom
+
+    folder, _ = write_frames(tmp_path / "out")
+    shot = Usd.Stage.CreateNew(str(tmp_path / "shot.usda"))
+    UsdGeom.SetStageMetersPerUnit(shot, 1.0)
+    shot.SetStartTimeCode(1)
+    shot.SetEndTimeCode(3)
+    for name in ("particles", "mesh", "volume"):
+        prim = shot.DefinePrim(f"/{name}")
+        prim.GetReferences().AddReference(str(folder / "shot.usda"), f"/shot/{name}")
+        UsdGeom.Imageable(prim).CreatePurposeAttr("render")
+        UsdGeom.Imageable(prim).CreateVisibilityAttr("inherited")
+    shot.Save()
+    answer = tmp_path / "seen.json"
+    command = [sys.executable, "-c", IMPORT, str(tmp_path / "shot.usda"), str(answer), "{}"]
+    subprocess.run(command, capture_output=True, timeout=180, check=True)
+    seen = json.loads(answer.read_text())
+    assert [seen[f"POINTCLOUD particles {frame}"][0] for frame in (1, 2, 3)] == [100, 150, 200]
+    assert len({seen[f"MESH mesh {frame}"][0] for frame in (1, 2, 3)}) == 3
+    assert [Path(seen[f"VOLUME volume {frame}"][0]).name for frame in (1, 2, 3)] == [f"shot.000{frame}.vdb" for frame in (1, 2, 3)]
+
+
 def test_packed_particles_do_no_harm(blender, tmp_path):
     """Blender, which crashes on Points without points, imports the surface of a packed cache, proxies and all, and no points."""
     revision = Revision.create(tmp_path / "out", manifest())
