@@ -123,7 +123,7 @@ def _shared(told: PreflightContext) -> list[str]:
     return list(warnings_on_ranks(plans))
 
 
-@node(category="Solve", label="MPM Solve", version=2, preflight=_expected, needs_any=("sources", "emitters"))
+@node(category="Solve", label="MPM Solve", version=3, preflight=_expected, needs_any=("sources", "emitters"))
 def solve(
     ctx: FrameContext,
     settings: GraphSettings,
