@@ -75,6 +75,7 @@ def passed_on(told: PreflightContext) -> dict[str, Any]:
     return {
         "particles": told.total("particles", "particles"),
         "bodies": told.distinct("particles", "bodies"),
+        "places": told.distinct("particles", "places"),
         **marks(told, "particles"),
     }
 
@@ -93,7 +94,7 @@ def marks(told: PreflightContext, *ports: str) -> dict[str, bool]:
 def collider_passed_on(told: PreflightContext) -> dict[str, Any]:
     """Preflight of a node that gives on the collider that is wired into its port `collider`."""
     totals = {fact: told.total("collider", fact) for fact in ("carries", "mesh_points", "tempered")}
-    return {**totals, "rods": told.distinct("collider", "rods")}
+    return {**totals, **{fact: told.distinct("collider", fact) for fact in ("rods", "solids")}}
 
 
 def tempered(told: PreflightContext) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from mpm_nodes.data import (
     Unitless,
     Vec3,
 )
+from mpm_nodes.graph.declarations import Preflight
 from mpm_nodes.graph.declare import ContentsContext, PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.collider_motion import Motion, box_mesh, knob_motion, plane_mesh, sphere_mesh
@@ -38,6 +39,18 @@ def _solid(ctx: FrameContext, thickness: float) -> float:
     return max(thickness, 2.0 * STEP * ctx.settings.cell_size)
 
 
+def _solid_of(name: str) -> Preflight:
+    """Return a preflight that tells the body as it stands first, for what is inside it; what its node refuses, the cook says."""
+
+    def tell(told: PreflightContext) -> dict[str, Any]:
+        try:
+            return {"solids": (globals()[name](FrameContext(frame=told.settings.start, settings=told.settings), **told.knobs),)}
+        except MpmNodesError:
+            return {}
+
+    return tell
+
+
 def _body(collider: Collider) -> Collider:
     """Return a collider, if it can hold what it shall clamp."""
     if collider.clamp and collider.rule is not CollisionRule.STICKY:
@@ -47,7 +60,13 @@ def _body(collider: Collider) -> Collider:
     return collider
 
 
-@node(category="Collide", label="Sphere Collider", version=1, alternatives=TURNS)
+@node(
+    category="Collide",
+    label="Sphere Collider",
+    version=1,
+    preflight=_solid_of("collide_sphere"),
+    alternatives=TURNS,
+)
 def collide_sphere(
     ctx: FrameContext,
     *,
@@ -79,7 +98,13 @@ def collide_sphere(
     return _body(Collider(name, rule, friction, shape, motion.at_end(sphere_mesh(radius)), clamp=clamp, still=not ctx.keyed))
 
 
-@node(category="Collide", label="Box Collider", version=1, alternatives=TURNS)
+@node(
+    category="Collide",
+    label="Box Collider",
+    version=1,
+    preflight=_solid_of("collide_box"),
+    alternatives=TURNS,
+)
 def collide_box(
     ctx: FrameContext,
     *,
@@ -117,7 +142,8 @@ def collide_box(
 def _rod(told: PreflightContext) -> dict[str, Any]:
     """Tell how thick it is: splines reach around thin ones."""
     thickness = 2.0 * float(told.knobs["radius"])
-    return {"rods": (Rod(told.knobs["name"], thickness, thickness + float(told.knobs["length"])),)}
+    rod = Rod(told.knobs["name"], thickness, thickness + float(told.knobs["length"]))
+    return {"rods": (rod,), **_solid_of("collide_capsule")(told)}
 
 
 @node(category="Collide", label="Capsule Collider", version=1, preflight=_rod, alternatives=TURNS)
@@ -156,7 +182,13 @@ def collide_capsule(
     )
 
 
-@node(category="Collide", label="Plane Collider", version=1, alternatives=TURNS)
+@node(
+    category="Collide",
+    label="Plane Collider",
+    version=1,
+    preflight=_solid_of("collide_plane"),
+    alternatives=TURNS,
+)
 def collide_plane(
     ctx: FrameContext,
     *,
