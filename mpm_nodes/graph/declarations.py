@@ -170,6 +170,7 @@ class PreflightContext:
         inputs: By port, what the preflights of the wired nodes said.
         kept: Where the node keeps what its cook will need as well.
         ranks: How many processes cook the solves together.
+        names: By port, the names of the wired nodes.
     """
 
     knobs: Mapping[str, Any]
@@ -177,6 +178,7 @@ class PreflightContext:
     inputs: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     kept: Kept = NOTHING_KEPT
     ranks: int = 1
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def total(self, port: str, fact: str) -> int:
         """Return the sum of a fact over the nodes that are wired into a port."""

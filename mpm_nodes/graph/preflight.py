@@ -48,9 +48,10 @@ def estimate(
     settings = plan.settings if last is None else dataclasses.replace(plan.settings, end=last)
     for node in plan.nodes:
         inputs = {port: tuple(found[source] for source, _ in wires) for port, wires in node.inputs.items()}
+        names = {port: tuple(source for source, _ in wires) for port, wires in node.inputs.items()}
         preflight = node.declaration.preflight
         try:
-            told = {} if preflight is None else preflight(PreflightContext(node.knobs(frame), settings, inputs, kept, ranks))
+            told = {} if preflight is None else preflight(PreflightContext(node.knobs(frame), settings, inputs, kept, ranks, names))
         except OverflowError as error:
             problem = Problem(
                 node.id, "is of a size that numbers do not hold", cure="give it a smaller size, or raise settings.cell_size"

@@ -85,6 +85,7 @@ def passed_on(told: PreflightContext, *adds: str) -> dict[str, Any]:
     return {
         "particles": told.total("particles", "particles"),
         "bodies": told.distinct("particles", "bodies"),
+        "places": told.distinct("particles", "places"),
         **marks(told, "particles", adds=adds),
     }
 
@@ -105,7 +106,7 @@ def marks(told: PreflightContext, *ports: str, adds: Collection[str] = ()) -> di
 def collider_passed_on(told: PreflightContext) -> dict[str, Any]:
     """Preflight of a node that gives on the collider that is wired into its port `collider`."""
     totals = {fact: told.total("collider", fact) for fact in ("carries", "mesh_points", "tempered")}
-    return {**totals, "rods": told.distinct("collider", "rods")}
+    return {**totals, **{fact: told.distinct("collider", fact) for fact in ("rods", "solids")}}
 
 
 def tempered(told: PreflightContext) -> dict[str, Any]:

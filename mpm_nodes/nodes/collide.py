@@ -21,6 +21,7 @@ from mpm_nodes.data import (
     Unitless,
     Vec3,
 )
+from mpm_nodes.graph.declarations import Preflight
 from mpm_nodes.graph.declare import ContentsContext, PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.collider_motion import Motion, box_mesh, knob_motion, plane_mesh, sphere_mesh
@@ -36,6 +37,15 @@ def _solid(ctx: FrameContext, thickness: float) -> float:
     from mpm_nodes.kernels.collisions.paths import STEP
 
     return max(thickness, 2.0 * STEP * ctx.settings.cell_size)
+
+
+def _solid_of(name: str) -> Preflight:
+    """Return a preflight that tells the body as it stands first, for what is inside it."""
+
+    def tell(told: PreflightContext) -> dict[str, Any]:
+        return {"solids": (globals()[name](FrameContext(frame=told.settings.start, settings=told.settings), **told.knobs),)}
+
+    return tell
 
 
 def _body(collider: Collider) -> Collider:
@@ -54,7 +64,13 @@ def _refuse_loose(name: str, clamp: bool, rule: CollisionRule) -> None:
         raise MpmNodesError(f"collider '{name}': clamp holds by the rule sticky, and the rule is {rule.value}; set it")
 
 
-@node(category="Collide", label="Sphere Collider", version=1, preflight=_clamps, alternatives=TURNS)
+@node(
+    category="Collide",
+    label="Sphere Collider",
+    version=1,
+    preflight=_solid_of("collide_sphere"),
+    alternatives=TURNS,
+)
 def collide_sphere(
     ctx: FrameContext,
     *,
@@ -86,7 +102,13 @@ def collide_sphere(
     return _body(Collider(name, rule, friction, shape, motion.at_end(sphere_mesh(radius)), clamp=clamp, still=not ctx.keyed))
 
 
-@node(category="Collide", label="Box Collider", version=1, preflight=_clamps, alternatives=TURNS)
+@node(
+    category="Collide",
+    label="Box Collider",
+    version=1,
+    preflight=_solid_of("collide_box"),
+    alternatives=TURNS,
+)
 def collide_box(
     ctx: FrameContext,
     *,
@@ -124,8 +146,8 @@ def collide_box(
 def _rod(told: PreflightContext) -> dict[str, Any]:
     """Tell how thick it is: splines reach around thin ones."""
     thickness = 2.0 * float(told.knobs["radius"])
-    _clamps(told)
-    return {"rods": (Rod(told.knobs["name"], thickness, thickness + float(told.knobs["length"])),)}
+    rod = Rod(told.knobs["name"], thickness, thickness + float(told.knobs["length"]))
+    return {"rods": (rod,), **_solid_of("collide_capsule")(told)}
 
 
 @node(category="Collide", label="Capsule Collider", version=1, preflight=_rod, alternatives=TURNS)
@@ -164,7 +186,13 @@ def collide_capsule(
     )
 
 
-@node(category="Collide", label="Plane Collider", version=1, preflight=_clamps, alternatives=TURNS)
+@node(
+    category="Collide",
+    label="Plane Collider",
+    version=1,
+    preflight=_solid_of("collide_plane"),
+    alternatives=TURNS,
+)
 def collide_plane(
     ctx: FrameContext,
     *,

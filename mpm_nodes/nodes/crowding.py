@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mpm_nodes.data import Emitter, Particles
+from mpm_nodes.data import Emitter, Particles, concatenate
 
 __all__ = ["crowded_share", "crowding", "crowds"]
 
-FULL = 1.7
-"""Share of a cell's volume that its matter fills from which on two bodies lie there: even matter fills 1, random seeds to 1.4."""
+WITHIN = 0.5
+"""Share of the space around a particle that other sources fill from which on it lies in them: on a surface it is half."""
 DENSE = 1 << 23
 """Nodes of a slab."""
 
@@ -41,8 +41,7 @@ def crowds(sources: Sequence[Particles], emitters: Sequence[Emitter], cell_size:
     if not at_once or not lying:
         return
     there, coming = (sum(float(_volumes(each).sum()) for each in parts) for parts in (lying, at_once))
-    double = crowded_share([*lying, *at_once], cell_size) * (there + coming)
-    double -= crowded_share(lying, cell_size) * there + crowded_share(at_once, cell_size) * coming
+    double = crowded_share([concatenate(lying), concatenate(at_once)], cell_size) * (there + coming)
     share = double / min(there, coming)
     if share >= SHOWS:
         yield (
@@ -74,10 +73,6 @@ def crowding(parts: Sequence[Particles], cell_size: float, what: str = "sources"
     if len(parts) < 2:
         return ""
     share = crowded_share(parts, cell_size)
-    if share >= SHOWS:  # solved matter lies on top of itself in places, which no source is to blame for
-        volumes = [float(_volumes(part).sum()) for part in parts]
-        own = (volume * crowded_share([part], cell_size) for part, volume in zip(parts, volumes, strict=True))
-        share -= sum(own) / sum(volumes)
     if share < SHOWS:
         return ""
     return (
@@ -87,24 +82,30 @@ def crowding(parts: Sequence[Particles], cell_size: float, what: str = "sources"
 
 
 def crowded_share(parts: Sequence[Particles], cell_size: float) -> float:
-    """Return the share of the matter that lies where other matter is already, from 0 to below 1.
+    """Return the share of the matter that lies where that of other sources is already, from 0 to below 1.
 
     Volumes are shared out to the nodes of a grid by linear weights, which sum up to exactly 1 a cell inside any lattice of two
-    particles a cell and axis; what a node holds beyond its cell's volume is too much.
+    particles a cell and axis, and read again at the particles. Of a place that n sources fill, (n - 1) / n is too much.
 
     Args:
         parts: Particles of all sources; volumes default to that of a lattice of their spacing.
         cell_size: [m].
     """
     parts = [part for part in parts if len(part)]
-    if not parts:
+    if len(parts) < 2:
         return 0.0
     volume = np.concatenate([_volumes(part) for part in parts])
     place = np.concatenate([np.asarray(part["position"], float) for part in parts]) / cell_size
     base = np.floor(place).astype(np.int64)
-    share, base = place - base, _folded(base)
-    filled = np.concatenate(list(_slabs(base, share, volume / cell_size**3)))
-    return float((filled[filled > FULL] - 1.0).sum() * cell_size**3 / volume.sum())
+    share, base, cells = place - base, _folded(base), volume / cell_size**3
+    others = _filled(base, share, cells)
+    begin = 0
+    for part in parts:
+        mine = slice(begin, begin + len(part))
+        others[mine] -= _filled(_folded(base[mine]), share[mine], cells[mine])
+        begin += len(part)
+    count = np.maximum(np.floor(others + 1.0 - WITHIN), 0.0)
+    return float((volume * count / (1.0 + count)).sum() / volume.sum())
 
 
 def _volumes(part: Particles) -> np.ndarray:
@@ -121,8 +122,8 @@ def _folded(base: np.ndarray) -> np.ndarray:
     return folded
 
 
-def _slabs(base: np.ndarray, share: np.ndarray, cells: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield what nodes hold, in cells, slab by slab of the grid.
+def _filled(base: np.ndarray, share: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Return how much of the space around each particle is filled, shape (n,), slab by slab of the grid.
 
     Args:
         base: Cells of the particles, shape (n, 3), from 0.
@@ -132,13 +133,22 @@ def _slabs(base: np.ndarray, share: np.ndarray, cells: np.ndarray) -> Iterator[n
     across, up = base[:, 1:].max(axis=0) + 2
     thick = max(1, DENSE // int(across * up))
     order = np.argsort(base[:, 0], kind="stable")
-    layers = base[order, 0]
-    for first in range(0, int(layers[-1]) + 2, thick):
-        mine = order[np.searchsorted(layers, first - 1) : np.searchsorted(layers, first + thick)]
-        held = np.zeros((thick + 2) * across * up)  # a layer of nodes more on either side, which other slabs count
-        for bits in range(8 if len(mine) else 0):
-            far = np.array([bits >> 2 & 1, bits >> 1 & 1, bits & 1])
-            node = base[mine] + far - [first - 1, 0, 0]
-            weight = np.prod(np.where(far, share[mine], 1.0 - share[mine]), axis=1)
-            held += np.bincount((node[:, 0] * across + node[:, 1]) * up + node[:, 2], weight * cells[mine], len(held))
-        yield held[across * up : -across * up]
+    layers, found = base[order, 0], np.zeros(len(base))
+    for first in range(0, int(layers[-1]) + 1, thick):
+        # what fills the nodes of these layers: particles of the layers beside them, too
+        around = order[np.searchsorted(layers, first - 1) : np.searchsorted(layers, first + thick + 1)]
+        mine = order[np.searchsorted(layers, first) : np.searchsorted(layers, first + thick)]
+        held = np.zeros((thick + 3) * across * up)
+        for node, weight in _nodes(base[around], share[around], first - 1, (across, up)) if len(mine) else ():
+            held += np.bincount(node, weight * cells[around], len(held))
+        for node, weight in _nodes(base[mine], share[mine], first - 1, (across, up)) if len(mine) else ():
+            found[mine] += weight * held[node]
+    return found
+
+
+def _nodes(base: np.ndarray, share: np.ndarray, first: int, size: tuple[int, int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the number of each of the eight nodes around particles, from layer `first` on, and its linear weight."""
+    for bits in range(8):
+        far = np.array([bits >> 2 & 1, bits >> 1 & 1, bits & 1])
+        node = base + far - [first, 0, 0]
+        yield (node[:, 0] * size[0] + node[:, 1]) * size[1] + node[:, 2], np.prod(np.where(far, share, 1.0 - share), axis=1)

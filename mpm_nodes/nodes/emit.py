@@ -37,6 +37,7 @@ from mpm_nodes.nodes.crowding import crowding
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
 from mpm_nodes.nodes.rotations import orientation as quaternion_of
 from mpm_nodes.nodes.seeding import Lattice, Seed, Seeding, SeedLayout, fill_region, seeding_estimate
+from mpm_nodes.nodes.start_inside import coarse_places
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
@@ -55,7 +56,9 @@ def _estimate_of(region_of: Callable[[PreflightContext], Region]) -> Preflight:
     def estimate(told: PreflightContext) -> dict[str, Any]:
         region = region_of(told)
         columns = SEEDED | ({"stiffness_scale"} if told.knobs.get("stiffness_variation") else set())
-        return {**seeding_estimate(region, told.knobs, told.settings), "bodies": body_of(region, told), "columns": columns}
+        places = (lambda: coarse_places(region, told.knobs, told.settings),)
+        facts = {"bodies": body_of(region, told), "places": places, "columns": columns}
+        return {**seeding_estimate(region, told.knobs, told.settings), **facts}
 
     return estimate
 
@@ -93,12 +96,9 @@ def _contents(told: ContentsContext) -> str:
 
 
 def _merged(told: PreflightContext) -> dict[str, Any]:
-    bodies = told.distinct("sources", "bodies")
-    return {
-        "particles": told.total("sources", "particles"),
-        "bodies": bodies,
-        **marks(told, "sources", adds=("body",) if told.knobs["bodies"] else ()),
-    }
+    facts = {fact: told.distinct("sources", fact) for fact in ("bodies", "places")}
+    adds = ("body",) if told.knobs["bodies"] else ()
+    return {"particles": told.total("sources", "particles"), **facts, **marks(told, "sources", adds=adds)}
 
 
 # ---------------------------------------------------------------- nodes

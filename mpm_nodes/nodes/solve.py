@@ -38,6 +38,7 @@ from mpm_nodes.graph.keys import KeysTravel, NotKeyable, TakenAtStart
 from mpm_nodes.graph.preflight import free_memory, in_words
 from mpm_nodes.nodes.bodies import flowed, marks
 from mpm_nodes.nodes.crowding import crowds
+from mpm_nodes.nodes.start_inside import StartInside, begun, inside_warnings
 from mpm_nodes.nodes.unread import WiredIn, unread
 from mpm_nodes.solver.checkpoint import SolverState
 
@@ -84,7 +85,7 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     wired = WiredIn(matter["heated"], matter["scaled"], tempered, around, airs, fields)
     _refuse_half_periodic(told.knobs)
     warnings = unread(bodies, told.knobs["substeps"], wired, whole=not matter["untold"])
-    warnings += weight_warnings(bodies, gravity)
+    warnings += [*weight_warnings(bodies, gravity), *inside_warnings(told)]
     warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
     if not told.total("colliders", "carries"):
         warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
@@ -143,7 +144,7 @@ def _shared(told: PreflightContext) -> list[str]:
     return list(warnings_on_ranks(plans))
 
 
-@node(category="Solve", label="MPM Solve", version=2, preflight=_expected, needs_any=("sources", "emitters"))
+@node(category="Solve", label="MPM Solve", version=3, preflight=_expected, needs_any=("sources", "emitters"))
 def solve(
     ctx: FrameContext,
     settings: GraphSettings,
@@ -169,6 +170,7 @@ def solve(
     wall_z_low: WallRule = WallRule.OPEN,
     wall_z_high: WallRule = WallRule.OPEN,
     wall_friction: A[float, Unitless, Range(min=0.0, soft_max=1.0)] = 0.0,
+    start_inside: StartInside = StartInside.KEEP,
 ) -> SolveOutputs:
     """Move matter through the frame with the material point method.
 
@@ -197,6 +199,8 @@ def solve(
         wall_z_low: What the side at low z does.
         wall_z_high: What the side at high z does.
         wall_friction: Coulomb friction of sides that separate.
+        start_inside: What becomes of particles of the sources that lie inside a collider as the solve begins: kept (the first
+            substeps throw them out), pushed out to the nearest surface, or cut away.
 
     Raises:
         SimulationDiverged: The solve left the stable range.
@@ -215,6 +219,12 @@ def solve(
         check_box(wall_low, wall_high)
     solver = previous.solver if previous is not None else None
     if solver is None:
+        if previous is None:
+
+            def warn(text: str) -> None:
+                ctx.report("warning", where="sources", message=text)
+
+            sources = tuple(begun(sources, ctx.wired, colliders, settings.cell_size, start_inside, warn))
         solver = SubstepSolver(
             concatenate(sources),
             substeps,

@@ -18,6 +18,8 @@ DEEPEST = 2.0
 """Nodes farther behind a surface than this move with the body [cells]: no spline reaches them from outside."""
 STEEPEST = 3.0
 """Largest |r|."""
+HEAVIER = 1.0 + 1e-5
+"""A node is the heavier of two from here on [mass of the other]."""
 
 
 @inline
@@ -110,13 +112,15 @@ def fellow_of(grid, block, node, phi, n0, n1, n2):
         s0, s1, s2 = f0 + (corner >> 2), f1 + ((corner >> 1) & 1), f2 + (corner & 1)
         there = phi + n0 * s0 + n1 * s1 + n2 * s2
         away = (s0 - t0) ** 2 + (s1 - t1) ** 2 + (s2 - t2) ** 2
-        if there < REACH or away > nearest + 1e-9:
+        # with the goal on a layer of nodes, the next layer is as far on either side: that on one side would be no mirror image
+        beside = (s0 > f0 and t0 - f0 < 1e-6) or (s1 > f1 and t1 - f1 < 1e-6) or (s2 > f2 and t2 - f2 < 1e-6)
+        if there < REACH or away > nearest + 1e-9 or beside:
             continue
         other = node_at(grid, block, at0 + s0, at1 + s1, at2 + s2)
         if other < 0 or grid.momentum[4 * other + 3] <= grid.least_mass[0]:
             continue
-        # of two that lie alike the heavier, so that a turned scene chooses the turned one
-        if away < nearest - 1e-9 or grid.momentum[4 * other + 3] > grid.momentum[4 * found + 3]:
+        # of two that lie alike the heavier, so that a turned scene chooses the turned one; rounding does not make one heavier
+        if away < nearest - 1e-9 or grid.momentum[4 * other + 3] > HEAVIER * grid.momentum[4 * found + 3]:
             found, nearest, out = other, away, there
             d0, d1, d2 = s0, s1, s2
     if found < 0:

@@ -302,6 +302,21 @@ def _meet_walls(met, z, v, dt, walls):
 
 # ---------------------------------------------------------------- report
 @compiled(fastmath=False)
+def distances_at(points, bodies, found):
+    """Write distance [m] and normal of each body at its end pose at points, shape (n, 3); `found` has shape (n, bodies, 4)."""
+    parallel_for(_distances_at, points.shape[0], (points, lend(bodies), found))
+
+
+@part
+def _distances_at(p, points, bodies, found):
+    for b in range(found.shape[1]):
+        y0, y1, y2 = to_body(b, 1, points[p, 0], points[p, 1], points[p, 2], bodies.real)
+        phi, g0, g1, g2 = sample(b, 1.0, y0, y1, y2, bodies)
+        found[p, b, 0] = phi
+        found[p, b, 1], found[p, b, 2], found[p, b, 3] = world_normal(b, 1.0, g0, g1, g2, bodies.real)
+
+
+@compiled(fastmath=False)
 def penetration(cloud, bodies):
     """Return, for each body at its end pose, how many particles are inside and the greatest depth [m], shape (bodies, 2)."""
     blocks, real = cloud.block_coord.shape[0], bodies.real

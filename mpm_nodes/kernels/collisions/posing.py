@@ -30,6 +30,9 @@ from mpm_nodes.kernels.level_sets.level_set import (
     sample_velocity,
 )
 
+EVEN = 1e-9
+"""Faces of a box whose distances differ by less are as near [sum of its half edges]."""
+
 
 # ---------------------------------------------------------------- posing
 class PoseKeys(NamedTuple):
@@ -159,11 +162,12 @@ def _box(y0, y1, y2, s0, s1, s2):
     e1 = 1.0 if y1 >= 0.0 else -1.0
     e2 = 1.0 if y2 >= 0.0 else -1.0
     if q0 <= 0.0 and q1 <= 0.0 and q2 <= 0.0:
-        if q0 >= q1 and q0 >= q2:
-            return q0, e0, 0.0, 0.0
-        if q1 >= q2:
-            return q1, 0.0, e1, 0.0
-        return q2, 0.0, 0.0, e2
+        # as near to two faces or three, the way out is between them: rounding does not choose one
+        nearest = max(q0, q1, q2)
+        least = nearest - EVEN * (s0 + s1 + s2)
+        e0, e1, e2 = e0 if q0 >= least else 0.0, e1 if q1 >= least else 0.0, e2 if q2 >= least else 0.0
+        r = np.sqrt(e0 * e0 + e1 * e1 + e2 * e2)
+        return nearest, e0 / r, e1 / r, e2 / r
     q0, q1, q2 = max(q0, 0.0), max(q1, 0.0), max(q2, 0.0)
     r = np.sqrt(q0 * q0 + q1 * q1 + q2 * q2)
     return r, e0 * q0 / r, e1 * q1 / r, e2 * q2 / r

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.posing import beyond_sheet, sheet_of_body
+from mpm_nodes.kernels.collisions.posing import EVEN, beyond_sheet, sheet_of_body
 from mpm_nodes.kernels.collisions.rules import sample, striped, striped_places, to_body, world_normal
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
@@ -62,8 +62,6 @@ OUT = 0.25
 """How far before the face of the nearest plate that place is [cells]."""
 KNOWN = 4.5
 """Level sets know their sheets as far as this [cells]: DEEP, and the diagonal of a voxel."""
-NOWHERE = 0.1 * FAR
-"""Distances from here on are of points that know no sheet [m]."""
 OTHER = 0.05
 """What is nearer than the faces of all plates by more is another part of the body [cells]."""
 
@@ -114,16 +112,20 @@ def side_of_plate(plate, side, end, y, h, bodies):
     axis = thin_axis(b, real)
     u, w = (axis + 1) % 3, (axis + 2) % 3
     phi, beyond_u, beyond_w = side * y[axis] - real[b, SIZES + axis], abs(y[u]) - real[b, SIZES + u], abs(y[w]) - real[b, SIZES + w]
-    normal, sign = axis, 1.0 * side
-    thickness = 2.0 * real[b, SIZES + axis]
-    if thickness >= BLUNT * h and phi >= -thickness and max(beyond_u, beyond_w) > phi:
-        phi, normal = max(beyond_u, beyond_w), u if beyond_u >= beyond_w else w
-        sign = 1.0 if y[normal] >= 0.0 else -1.0
+    across, along_u, along_w = 1.0 * side, 0.0, 0.0
+    thickness, rim = 2.0 * real[b, SIZES + axis], max(beyond_u, beyond_w)
+    if thickness >= BLUNT * h and phi >= -thickness and rim > phi:
+        least = rim - EVEN * (real[b, SIZES + u] + real[b, SIZES + w])  # at a corner the way out is between the two, as in a box
+        phi, across = rim, 0.0
+        along_u = (1.0 if y[u] >= 0.0 else -1.0) if beyond_u >= least else 0.0
+        along_w = (1.0 if y[w] >= 0.0 else -1.0) if beyond_w >= least else 0.0
+        length = np.sqrt(along_u * along_u + along_w * along_w)
+        along_u, along_w = along_u / length, along_w / length
     return (
         phi,
-        sign if normal == 0 else 0.0,
-        sign if normal == 1 else 0.0,
-        sign if normal == 2 else 0.0,
+        across if axis == 0 else (along_u if u == 0 else along_w),
+        across if axis == 1 else (along_u if u == 1 else along_w),
+        across if axis == 2 else (along_u if u == 2 else along_w),
     )
 
 

@@ -46,6 +46,10 @@ PADDED_VOLUME = PADDED**3
 
 FAR = 1e9
 """Distance from a sheet where no part of it is near [m]."""
+ON_PLANE = 1e-6
+"""Points nearer than this to a plane of voxels lie on it [voxels]: rounding does not choose between its two sides."""
+STEEP = 4.0
+"""No distance changes as fast as this from voxel to voxel [1]: one that does is of a place beside which no sheet is known."""
 
 
 class Bodies(NamedTuple):
@@ -230,6 +234,55 @@ def _trilinear_cell(values, base, stride_x, stride_y, fx, fy, fz):
     return low * gx + high * fx, high - low, gx * (cd - ab) + fx * (gh - ef), dz
 
 
+@inline
+def _trilinear_leaf(k, u, bodies):
+    """Return leaf, value [m] and slopes [m a voxel] of lattice k at u, voxels from the table's first.
+
+    The interpolant has two slopes across a plane of voxels, and nodes of the grid often lie on one. There the mean of the two is
+    taken: that of one side would turn the normals of all such nodes one way, and those of a mirrored body not the mirrored way.
+    """
+    leaf, phi, g0, g1, g2, f0, f1, f2 = _trilinear_at(k, u[0], u[1], u[2], bodies)
+    if leaf >= 0 and min(min(f0, f1, f2), 1.0 - max(f0, f1, f2)) < ON_PLANE:
+        if abs(phi) >= (1.0 - 1e-6) * bodies.lattice_real[k, BAND]:  # the end of the band, where one side is level
+            return leaf, phi, 0.0, 0.0, 0.0
+        g0 = _mean_slope(k, u, (1.0, 0.0, 0.0), f0, (phi, g0), bodies)
+        g1 = _mean_slope(k, u, (0.0, 1.0, 0.0), f1, (phi, g1), bodies)
+        g2 = _mean_slope(k, u, (0.0, 0.0, 1.0), f2, (phi, g2), bodies)
+    return leaf, phi, g0, g1, g2
+
+
+@part
+def _mean_slope(k, u, along, f, met, bodies):
+    """Return the mean of the slopes on the two sides of u where f, its place in its cell along an axis, is on a plane of voxels.
+
+    `met` is the value at u and the slope in its cell, which is the answer elsewhere and where nothing is known on the other side.
+    """
+    phi, slope = met
+    if ON_PLANE <= f <= 1.0 - ON_PLANE:
+        return slope
+    way = -1.0 if f < ON_PLANE else 1.0
+    beyond = _trilinear_at(k, u[0] + way * along[0], u[1] + way * along[1], u[2] + way * along[2], bodies)[1]
+    known = abs(beyond - phi) < STEEP * bodies.lattice_real[k, VOXEL]
+    return 0.5 * (slope + way * (beyond - phi)) if known else slope
+
+
+@part
+def _trilinear_at(k, u0, u1, u2, bodies):
+    """Return leaf (-1: none), value and slopes in the cell of u, and the place of u in it; without a leaf the slopes are 0."""
+    ints, band = bodies.lattice_integer, bodies.lattice_real[k, BAND]
+    i0, i1, i2 = int(u0), int(u1), int(u2)
+    l0, l1, l2 = i0 // LEAF, i1 // LEAF, i2 // LEAF
+    entry = ints[k, TABLE_OFFSET] + (l0 * ints[k, 2] + l1) * ints[k, 3] + l2
+    leaf = bodies.table[entry]
+    f0, f1, f2 = u0 - i0, u1 - i1, u2 - i2
+    if leaf < 0:
+        return leaf, band if bodies.coarse[entry] > 0.0 else -band, 0.0, 0.0, 0.0, f0, f1, f2
+    base = (ints[k, LEAF_OFFSET] + leaf) * PADDED_VOLUME
+    base += ((i0 - LEAF * l0) * PADDED + (i1 - LEAF * l1)) * PADDED + (i2 - LEAF * l2)
+    phi, g0, g1, g2 = _trilinear_cell(bodies.values, base, PADDED * PADDED, PADDED, f0, f1, f2)
+    return leaf, phi, g0, g1, g2, f0, f1, f2
+
+
 @part
 def sample_lattice(k, y0, y1, y2, bodies):
     """Return phi [m] and its gradient in the body's frame at y for lattice k; a lower bound far outside."""
@@ -249,20 +302,12 @@ def sample_lattice(k, y0, y1, y2, bodies):
         d1 = max(-u1, u1 - LEAF * n1, 0.0)
         d2 = max(-u2, u2 - LEAF * n2, 0.0)
         return band + voxel * np.sqrt(d0 * d0 + d1 * d1 + d2 * d2), 0.0, 0.0, 0.0
-    i0, i1, i2 = int(u0), int(u1), int(u2)
-    l0, l1, l2 = i0 // LEAF, i1 // LEAF, i2 // LEAF
-    entry = ints[k, TABLE_OFFSET] + (l0 * n1 + l1) * n2 + l2
-    leaf = bodies.table[entry]
-    at_centre = bodies.coarse[entry]
-    g0 = g1 = g2 = 0.0
-    phi = band if at_centre > 0.0 else -band
-    if leaf >= 0:
-        base = (ints[k, LEAF_OFFSET] + leaf) * PADDED_VOLUME
-        base += ((i0 - LEAF * l0) * PADDED + (i1 - LEAF * l1)) * PADDED + (i2 - LEAF * l2)
-        phi, g0, g1, g2 = _trilinear_cell(bodies.values, base, PADDED * PADDED, PADDED, u0 - i0, u1 - i1, u2 - i2)
+    l0, l1, l2 = int(u0) // LEAF, int(u1) // LEAF, int(u2) // LEAF
+    _, phi, g0, g1, g2 = _trilinear_leaf(k, (u0, u1, u2), bodies)
     if phi >= band - voxel:
         # beyond the band: the distance at the leaf's centre bounds it from below (it is 1-Lipschitz, and within 2 voxels)
         c0, c1, c2 = u0 - LEAF * l0 - 3.5, u1 - LEAF * l1 - 3.5, u2 - LEAF * l2 - 3.5
+        at_centre = bodies.coarse[ints[k, TABLE_OFFSET] + (l0 * n1 + l1) * n2 + l2]
         phi = max(phi, at_centre - voxel * (np.sqrt(c0 * c0 + c1 * c1 + c2 * c2) + 2.0))
     elif phi <= voxel - band:
         phi, g0, g1, g2 = _deep(k, (u0, u1, u2), phi, (g0, g1, g2), bodies)
@@ -304,17 +349,10 @@ def sample_sheet(k, y0, y1, y2, bodies):
     u2 = reals[k, 8] * y0 + reals[k, 9] * y1 + reals[k, 10] * y2 + reals[k, 11] - LEAF * ints[k, 6]
     if not (u0 >= 0.0 and u1 >= 0.0 and u2 >= 0.0 and u0 < LEAF * n0 and u1 < LEAF * n1 and u2 < LEAF * n2):
         return FAR, 0.0, 0.0, 0.0, 0.0
-    i0, i1, i2 = int(u0), int(u1), int(u2)
-    l0, l1, l2 = i0 // LEAF, i1 // LEAF, i2 // LEAF
-    leaf = bodies.table[ints[k, TABLE_OFFSET] + (l0 * n1 + l1) * n2 + l2]
+    leaf, across, g0, g1, g2 = _trilinear_leaf(k, (u0, u1, u2), bodies)
     if leaf < 0:
         return FAR, 0.0, 0.0, 0.0, 0.0
-    place = leaf * PADDED_VOLUME + ((i0 - LEAF * l0) * PADDED + (i1 - LEAF * l1)) * PADDED + (i2 - LEAF * l2)
-    f0, f1, f2 = u0 - i0, u1 - i1, u2 - i2
-    base = ints[k, LEAF_OFFSET] * PADDED_VOLUME + place
-    across, g0, g1, g2 = _trilinear_cell(bodies.values, base, PADDED * PADDED, PADDED, f0, f1, f2)
-    base = ints[k + 1, LEAF_OFFSET] * PADDED_VOLUME + place
-    half, _, _, _ = _trilinear_cell(bodies.values, base, PADDED * PADDED, PADDED, f0, f1, f2)
+    half = _trilinear_at(k + 1, u0, u1, u2, bodies)[1]
     return (
         across,
         g0 * reals[k, 0] + g1 * reals[k, 4] + g2 * reals[k, 8],
