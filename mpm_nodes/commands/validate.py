@@ -52,4 +52,6 @@ def run(args: argparse.Namespace) -> int:
         print(f"needs about {' and '.join(needs)}")
     for node, text in preflight.warnings_of(estimates):
         print(f"warning: {node}: {text}")
+    for node, text in preflight.warnings_of(estimates, "notes"):
+        print(f"note: {node}: {text}")
     return 0

@@ -62,10 +62,10 @@ def estimate(
     return found
 
 
-def warnings_of(estimates: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield (node, text) of everything that nodes warn of before the cook."""
+def warnings_of(estimates: Mapping[str, Mapping[str, Any]], fact: str = "warnings") -> Iterator[tuple[str, str]]:
+    """Yield (node, text) of everything that nodes warn of before the cook, or of their "notes"."""
     for name, facts in estimates.items():
-        for text in facts.get("warnings", ()):
+        for text in facts.get(fact, ()):
             yield name, text
 
 
