@@ -233,7 +233,7 @@ def _deforming(
                 f"{meshes.name}: vertices move up to {moved:.0f} voxels in frame {frames[-1]:g}, "
                 f"{MOST_KEYS} are followed exactly; raise voxel_size or slow the collider down"
             )
-        frames = np.linspace(*frames, keys_of(moved))
+        frames = np.linspace(frames[0], frames[-1], keys_of(moved))
     times = key_times(ctx, frames)
     poses = [meshes.points(code(frame)) for frame in frames[:-1]] + [final]
     if not same:
@@ -260,7 +260,7 @@ def _velocity(poses: list[np.ndarray], times: np.ndarray, k: int) -> np.ndarray:
     return (poses[after] - poses[before]) / (times[after] - times[before])
 
 
-def voxels_moved(meshes: Any, code: Callable[[float], float], frames: Sequence[float], voxel: float) -> float:
+def voxels_moved(meshes: Any, code: Callable[[float], float], frames: np.ndarray, voxel: float) -> float:
     """Return how far a vertex moves at most between two frames, in voxels, at the pace of the fastest quarter."""
     probes = [meshes.points(code(frame)) for frame in np.linspace(frames[0], frames[-1], 5)]
     return 4.0 * max(np.linalg.norm(b - a, axis=1).max(initial=0.0) for a, b in pairwise(probes)) / voxel

@@ -35,7 +35,7 @@ def mesh_needs(told: PreflightContext) -> dict[str, Any]:
     places = [codes.code(frame + knobs["frame_offset"]) for frame in frames]
     moves = not meshes.stands_still() and meshes.rigid_motion(places[0], places) is None
     options = MeshOptions(knobs["voxel_size"], settings.cell_size, knobs["thickness"])
-    needs, notes = [], {}
+    needs, notes = list[float](), dict[str, None]()
     for frame, place in zip(frames, places, strict=True):
         points = np.asarray(meshes.points(place), float)
         solid = Solid(meshes, meshes.topology(place), points, options)
