@@ -11,6 +11,7 @@ from mpm_nodes.graph.declare import PreflightContext
 from mpm_nodes.nodes.collider_files import open_meshes, shot_codes, stamp
 from mpm_nodes.nodes.collider_meshes import MeshOptions, Solid, keys_of, voxels_moved
 from mpm_nodes.nodes.collider_motion import key_frames
+from mpm_nodes.nodes.libraries import OPENUSD
 
 LEAF_EDGE, LEAVES = 8, 2.2
 """Voxels along a leaf, and leaves that a leaf's area of surface touches."""
@@ -53,7 +54,9 @@ def mesh_needs(told: PreflightContext) -> dict[str, Any]:
         notes |= dict.fromkeys(solid.warnings)
         if not moves:
             break
-    return {"memory": int(min(max(needs), 2.0**62)), "mesh_points": len(points), "notes": tuple(notes)}
+    still = len(points) if meshes.stands_still() else 0
+    memory = int(min(max(needs), 2.0**62))
+    return {"memory": memory, "mesh_points": len(points), "still_points": still, "shared": OPENUSD, "notes": tuple(notes)}
 
 
 def _area(points: np.ndarray, triangles: np.ndarray) -> float:

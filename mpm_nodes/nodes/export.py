@@ -5,12 +5,12 @@ from __future__ import annotations
 import enum
 import math
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import A, FrameContext, MpmNodesError, OutputError, OutputPath, Particles, Range, Unitless
-from mpm_nodes.graph.declare import node
+from mpm_nodes.data import ATTRIBUTES, A, FrameContext, MpmNodesError, OutputError, OutputPath, Particles, Range, Unitless
+from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import NotKeyable
 
 _PLY_TYPES = {"f": ("float", "<f4"), "i": ("int", "<i4"), "u": ("int", "<i4"), "b": ("uchar", "u1")}
@@ -29,7 +29,18 @@ class ExportedPoints(NamedTuple):
     file: str
 
 
-@node(category="Cache", label="Export Points", version=1)
+OBJ_BYTES = 39
+"""A line of an OBJ file."""
+
+
+def _exported(told: PreflightContext) -> dict[str, Any]:
+    names = {"position", *told.knobs["attributes"]}
+    ply = sum(4 * (ATTRIBUTES[name].rows if name in ATTRIBUTES else 1) for name in names)
+    each = OBJ_BYTES if told.knobs["format"] is PointFormat.OBJ else ply
+    return {"disk": each * told.mean("particles") // told.knobs["every"]}
+
+
+@node(category="Cache", label="Export Points", version=1, preflight=_exported)
 def export_points(
     ctx: FrameContext,
     particles: Particles,

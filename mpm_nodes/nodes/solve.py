@@ -34,9 +34,10 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.clock import Clock, FrameClock, per_second_of_the_shot
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable, TakenAtStart
-from mpm_nodes.graph.preflight import free_memory, in_words
+from mpm_nodes.graph.preflight import UNKNOWN, free_memory, in_words
 from mpm_nodes.nodes.bodies import flowed, marks
 from mpm_nodes.nodes.crowding import crowds
+from mpm_nodes.nodes.libraries import KERNELS
 from mpm_nodes.nodes.unread import WiredIn, unread
 from mpm_nodes.solver.checkpoint import SolverState
 
@@ -57,6 +58,10 @@ class SolveOutputs(NamedTuple):
 
 BYTES, BYTES_ALWAYS = 600, 100 << 20
 """What a particle takes in single precision (state, sort buffers, the published snapshot), and what a solve takes at least."""
+PUBLISHED = 192
+"""What a particle takes in what the solve publishes: the values of one frame are read while those of the next are made."""
+STATE, KEPT_STATES = 160, 2
+"""What a particle takes in the state that is written after a frame, and how many of these are kept."""
 HELD = 250
 """What implicit substeps hold of a particle as a frame begins, to solve it again if one of them fails."""
 GATHERED = 200
@@ -75,7 +80,7 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     particles = told.total("sources", "particles") + told.total("emitters", "particles")
     clock = Clock.of(told.settings, told.knobs["start_frame"], told.knobs["time_scale"])
     flows, gravity = told.every("emitters", "flows"), told.knobs["gravity"]
-    streamed = sum(flowed(flow, clock, told.settings.end) for flow in flows)
+    streamed, poured = (sum(flowed(flow, clock, last) for flow in flows) for last in (told.settings.end, _middle(told.settings)))
     bodies = (*told.distinct("sources", "bodies"), *told.distinct("emitters", "bodies"))
     tempered, airs = told.total("colliders", "tempered") > 0, told.total("ambient", "air")
     around, fields = (told.total("ambient", fact) > 0 for fact in ("ambient", "tension_fields"))
@@ -86,20 +91,39 @@ def _expected(told: PreflightContext) -> dict[str, Any]:
     warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
     if not told.total("colliders", "carries"):
         warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
-    if any(told.knobs[f"wall_{axis}_{side}"] is WallRule.DELETE for axis in "xyz" for side in ("low", "high")):
+    unsure = streamed > 0 and any(
+        told.knobs[f"wall_{axis}_{side}"] is WallRule.DELETE for axis in "xyz" for side in ("low", "high")
+    )
+    if unsure:
         need = streamed * each
         if need > 0.5 * free_memory():
             warnings.append(
                 f"streams bring up to {streamed:.3g} particles by frame {told.settings.end} ({in_words(int(need))}), less what the "
                 "walls delete; they are not in the estimate"
             )
-        streamed = 0.0
+        streamed = poured = 0.0
+    mean = int(min(told.mean("sources") + told.mean("emitters") + poured, 2.0**62))
     particles = int(min(particles + streamed, 2.0**62))
     memory = int(particles * each) + BYTES_ALWAYS
     if told.ranks > 1:
         warnings += _shared(told)
         memory = int(particles * scale * (BYTES / told.ranks + GATHERED)) + BYTES_ALWAYS
-    return {"memory": memory, "particles": particles, "bodies": bodies, "warnings": warnings}
+    return {
+        "memory": memory,
+        "values": int(scale * PUBLISHED * particles),
+        "shared": KERNELS,
+        "disk_once": int(scale * KEPT_STATES * STATE * particles),
+        "particles": particles,
+        "mean_particles": mean,
+        "bodies": bodies,
+        "warnings": warnings,
+        UNKNOWN: unsure,
+    }
+
+
+def _middle(settings: GraphSettings) -> float:
+    """Return the frame in the middle of the shot, where a stream that flows throughout has brought half of what it will."""
+    return 0.5 * (settings.start + settings.end)
 
 
 def _is_implicit(recipe: Any) -> bool:
