@@ -93,7 +93,7 @@ def marks(told: PreflightContext, *ports: str) -> dict[str, bool]:
 
 def collider_passed_on(told: PreflightContext) -> dict[str, Any]:
     """Preflight of a node that gives on the collider that is wired into its port `collider`."""
-    totals = {fact: told.total("collider", fact) for fact in ("carries", "mesh_points", "tempered")}
+    totals = {fact: told.total("collider", fact) for fact in ("carries", "mesh_points", "still_points", "tempered")}
     return {**totals, "rods": told.distinct("collider", "rods")}
 
 

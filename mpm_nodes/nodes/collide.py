@@ -190,8 +190,11 @@ def collide_plane(
 
 
 def _carries(told: PreflightContext) -> dict[str, Any]:
-    """Tell whether it may hold what flows through it, as the mouth of a stream does."""
-    return {"carries": int(told.knobs["rule"] is CollisionRule.STICKY and bool(told.knobs["velocity_grid"]))}
+    """Tell whether it may hold what flows through it, as the mouth of a stream does, and what its level sets take."""
+    from mpm_nodes.nodes.collider_needs import volume_needs
+
+    carries = told.knobs["rule"] is CollisionRule.STICKY and bool(told.knobs["velocity_grid"])
+    return {**volume_needs(told), "carries": int(carries)}
 
 
 def _volumes(told: ContentsContext) -> list[Any]:

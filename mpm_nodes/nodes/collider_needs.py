@@ -1,4 +1,4 @@
-"""What a mesh collider will take, told before the cook by the voxels that it will choose."""
+"""What colliders from files will take, told before the cook: of meshes by the voxels that they will choose."""
 
 from __future__ import annotations
 
@@ -6,18 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import FrameContext
+from mpm_nodes.data import FrameContext, MpmNodesError
 from mpm_nodes.graph.declare import PreflightContext
+from mpm_nodes.graph.preflight import UNKNOWN
 from mpm_nodes.nodes.collider_files import open_meshes, shot_codes, stamp
 from mpm_nodes.nodes.collider_meshes import MeshOptions, Solid, keys_of, voxels_moved
 from mpm_nodes.nodes.collider_motion import key_frames
-from mpm_nodes.nodes.libraries import OPENUSD
+from mpm_nodes.nodes.collider_volumes import sequence_files, vdb_body
+from mpm_nodes.nodes.libraries import OPENUSD, OPENVDB
 
 LEAF_EDGE, LEAVES = 8, 2.2
 """Voxels along a leaf, and leaves that a leaf's area of surface touches."""
 BUILT_BYTES, HELD_BYTES = 18 << 10, 48 << 10
 """What a leaf takes: while distances and velocities are found; and as part of a deforming mesh, whose level sets of two frames are
 held, as values and packed for the solve."""
+STILL_COPIES, SEQUENCE_COPIES = 2, 6
+"""How many times the level set of a file is held: as value and packed; of a sequence that of three files."""
 LOOKS = 5
 """Frames of the shot at which a deforming mesh is looked at."""
 
@@ -57,6 +61,24 @@ def mesh_needs(told: PreflightContext) -> dict[str, Any]:
     still = len(points) if meshes.stands_still() else 0
     memory = int(min(max(needs), 2.0**62))
     return {"memory": memory, "mesh_points": len(points), "still_points": still, "shared": OPENUSD, "notes": tuple(notes)}
+
+
+def volume_needs(told: PreflightContext) -> dict[str, Any]:
+    """Return memory and points of a collider from a .vdb file, as read; of a sequence by its first file.
+
+    Where it cannot be read the needs are unknown: the node itself says why.
+    """
+    knobs, settings = told.knobs, told.settings
+    try:
+        path = knobs["path"]
+        if knobs["sequence"]:
+            path = sequence_files(settings.start, settings, path, knobs["frame_offset"])[0]
+        body = vdb_body(told.kept, path, knobs["grid"], knobs["velocity_grid"], knobs["scale"], knobs["resample"])
+    except (MpmNodesError, ImportError):
+        return {UNKNOWN: True}
+    points, copies = len(body.mesh.points), SEQUENCE_COPIES if knobs["sequence"] else STILL_COPIES
+    still = 0 if knobs["sequence"] else points
+    return {"memory": copies * body.level_set.nbytes, "mesh_points": points, "still_points": still, "shared": OPENVDB}
 
 
 def _area(points: np.ndarray, triangles: np.ndarray) -> float:

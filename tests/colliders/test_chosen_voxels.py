@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,9 +13,10 @@ from mpm_nodes.cli import main
 from mpm_nodes.data import FrameContext, GraphSettings
 from mpm_nodes.graph import preflight
 from mpm_nodes.graph.plan import plan_graph
-from mpm_nodes.nodes.collide import collide_usd
+from mpm_nodes.nodes.collide import collide_usd, collide_vdb
 
 CELL = 0.1
+GRID = "mesh2ls_trivet"
 SETTINGS = GraphSettings(cell_size=CELL, fps=24.0, start=1, end=3)
 
 
@@ -81,3 +83,15 @@ def test_what_a_mesh_takes_is_estimated(name, write_usd, tmp_path, capsys):
     assert 1 / 1.5 < said / (4 * collider.shape.nbytes) < 1.5
     assert main(["validate", str(graph.save(tmp_path / "graph.json"))]) == 0
     assert (f"{cells:g} cells" in capsys.readouterr().out) == (says is not None)
+
+
+def test_the_level_set_of_a_file_is_in_the_estimate():
+    """As it is read, held as value and packed for the solve; a node behind it passes its points on."""
+    path = Path(__file__).parents[2] / "samples/trivet.vdb"
+    graph = Graph(cell_size=CELL, start=1, end=2)
+    rest = graph.add("collide_vdb", "rest", path=str(path), grid=GRID)
+    graph.add("collider_temperature", "warm", collider=rest)
+    told = preflight.estimate(plan_graph(graph), 1)
+    collider = collide_vdb(FrameContext(frame=1, settings=SETTINGS), path=path, grid=GRID)
+    assert told["rest"]["memory"] == 2 * collider.shape.nbytes > 1_000_000
+    assert told["warm"]["still_points"] == told["warm"]["mesh_points"] == len(collider.mesh.points)

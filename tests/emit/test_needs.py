@@ -71,6 +71,8 @@ def test_what_cannot_be_known_is_named(tmp_path, capsys):
     graph.add("write_cache", "cache", particles="solve.particles", colliders=[ball])
     needs = preflight.needs_of(preflight.estimate(plan_graph(graph), 1), 2)
     assert needs.unknown == ("mine", "solve", "cache") and needs.in_words().startswith("needs at least")
+    graph.add("collide_vdb", "tube", path="absent.vdb")
+    assert set(preflight.needs_of(preflight.estimate(plan_graph(graph), 1), 2).unknown) == {"mine", "solve", "cache", "tube"}
     flood = shot("stream")
     flood.set("solve.wall_y_low", "delete")
     path = str(flood.save(tmp_path / "flood.json"))
