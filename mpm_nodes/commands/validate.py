@@ -38,18 +38,20 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({"problems": found, "needs": {}} if args.needs else found, indent=1, default=str), file=args.stream)
         return error.exit_code
     settings = graph.settings
-    memory = sum(int(facts.get("memory", 0)) for facts in estimates.values())
-    disk = sum(int(facts.get("disk", 0)) for facts in estimates.values()) * (settings.end - settings.start + 1)
+    needed = preflight.needs_of(estimates, settings.end - settings.start + 1)
     if args.json:
         solves = [node.id for node in plan.nodes if node.is_sequential]
         particles = sum(int(estimates[name].get("particles", 0)) for name in solves)
-        needs = {"particles": particles, "memory": memory, "disk": disk}
+        needs = {"particles": particles, "memory": needed.memory, "disk": needed.disk}
+        if needed.unknown:
+            needs["unknown"] = list(needed.unknown)
         print(json.dumps({"problems": [], "needs": needs}) if args.needs else "[]", file=args.stream)
         return 0
-    needs = [f"{preflight.in_words(size)} of {what}" for size, what in ((memory, "memory"), (disk, "disk")) if size]
     print(f"{args.graph}: valid; {len(graph.nodes)} nodes, frames {settings.start} to {settings.end}")
-    if needs:
-        print(f"needs about {' and '.join(needs)}")
+    if text := needed.in_words():
+        print(text)
     for node, text in preflight.warnings_of(estimates):
         print(f"warning: {node}: {text}")
+    for node, text in preflight.warnings_of(estimates, "notes"):
+        print(f"note: {node}: {text}")
     return 0

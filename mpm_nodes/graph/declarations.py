@@ -184,6 +184,10 @@ class PreflightContext:
         """Return the sum of a fact over the nodes that are wired into a port."""
         return int(sum(each.get(fact, 0) for each in self.inputs.get(port, ())))
 
+    def mean(self, port: str, fact: str = "particles") -> int:
+        """Return the sum of a fact's mean over the shot, "mean_" and its name, for those nodes that told one; else of the fact."""
+        return int(sum(each.get(f"mean_{fact}", each.get(fact, 0)) for each in self.inputs.get(port, ())))
+
     def every(self, port: str, fact: str) -> tuple[Any, ...]:
         """Return what the nodes that are wired into a port said of a fact that is a sequence, one after the other."""
         return tuple(each for facts in self.inputs.get(port, ()) for each in facts.get(fact, ()))

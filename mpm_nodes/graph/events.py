@@ -1,8 +1,8 @@
 """Progress of a cook as flat JSON-able dictionaries, shown as lines for people or JSON lines for programs.
 
-Events: "plan" (frames, nodes, out, done), "estimate" (memory, disk), "frame_start" (frame, last), "node" (node, frame, seconds),
-"substep" (frame, substep, dt, limit, limit_material, particles; on the command line at most ten a second), "pace" (frame,
-substeps_expected, share, seconds_left: how far a frame has come that takes more than five seconds), "stages" (frame,
+Events: "plan" (frames, nodes, out, done), "estimate" (memory, disk, unknown), "frame_start" (frame, last), "node" (node,
+frame, seconds), "substep" (frame, substep, dt, limit, limit_material, particles; on the command line at most ten a second), "pace"
+(frame, substeps_expected, share, seconds_left: how far a frame has come that takes more than five seconds), "stages" (frame,
 seconds of a frame of a solve, stages: seconds of each stage), "removed" (particles, mass, momentum) and "resampling" (calls,
 inserted, merged, discarded, centre_shift) of a frame, "implicit" (substeps, newton, krylov, halved, shortened, residual,
 decrease, reason) of a frame, "choice" (chosen, dt, cost by candidate) where `substeps="auto"` has chosen, "inside_collider"

@@ -323,13 +323,13 @@ def _ranks(evaluator: Evaluator) -> int:
 def _preflight(evaluator: Evaluator, parts: Parts, span: tuple[int, int], out: str | Path | None) -> None:
     estimates = parts.estimates(preflight.estimate(evaluator.plan, span[0], evaluator.kept, span[1], _ranks(evaluator)))
     preflight.check_memory(estimates, evaluator.graph.settings)
-    memory = sum(int(facts.get("memory", 0)) for facts in estimates.values())
-    disk = 0
+    frames, disk = span[1] - span[0] + 1, 0
     if out is not None:
         check_writable(Path(out))
-        disk = preflight.check_disk(estimates, span[1] - span[0] + 1, Path(out))
-    if memory or disk:
-        evaluator.events.emit("estimate", memory=memory, disk=disk)
+        disk = preflight.check_disk(estimates, frames, Path(out))
+    needs = preflight.needs_of(estimates, frames)
+    if needs.memory or disk or needs.unknown:
+        evaluator.events.emit("estimate", memory=needs.memory, disk=disk, unknown=list(needs.unknown))
     for node, text in preflight.warnings_of(estimates):
         evaluator.events.emit("warning", node=node, where=node, message=text)
 

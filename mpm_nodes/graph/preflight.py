@@ -13,19 +13,60 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.data import GraphSettings, MpmNodesError, OutputError
+from mpm_nodes.data import Emitter, GraphSettings, LevelSet, Mesh, MpmNodesError, OutputError, Particles
 from mpm_nodes.graph.declarations import PreflightContext
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
-from mpm_nodes.graph.plan import Plan
+from mpm_nodes.graph.plan import Plan, PlannedNode
 from mpm_nodes.graph.problems import GraphError, Problem
 
-__all__ = ["check_disk", "check_memory", "estimate", "free_memory", "in_words", "warnings_of"]
+__all__ = ["Needs", "check_disk", "check_memory", "estimate", "free_memory", "in_words", "needs_of", "warnings_of"]
 
 _CGROUP = (
     ("/sys/fs/cgroup", "memory.max", "memory.current"),
     ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
 )
 """Folder, limit and use of memory of the container, in versions 2 and 1 of the kernel's interface."""
+_SIZES = {Particles: ("particles",), Emitter: ("particles", "flows"), Mesh: ("mesh_points",), LevelSet: ("voxels",)}
+"""What a node must tell of a value of each type that has a size."""
+UNKNOWN = "unknown"
+"""Fact of a node whose size, or that of what it works on, cannot be known before the cook."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Needs:
+    """What nodes need together.
+
+    Attributes:
+        memory: [bytes], with the libraries that they load, and one more frame of the values that they publish.
+        disk: [bytes], for all frames.
+        unknown: Names of the nodes that are not in these, or only in part, since nothing is known of their size before the cook.
+    """
+
+    memory: int
+    disk: int
+    unknown: tuple[str, ...]
+
+    def in_words(self) -> str:
+        """Return them as people read them; empty where nothing is needed."""
+        parts = [f"{in_words(size)} of {what}" for size, what in ((self.memory, "memory"), (self.disk, "disk")) if size]
+        text = f"needs {'at least' if self.unknown else 'about'} {' and '.join(parts)}" if parts else ""
+        if not self.unknown:
+            return text
+        listed = f"{', '.join(self.unknown[:8])}{f' and {len(self.unknown) - 8} more' if len(self.unknown) > 8 else ''}"
+        return f"{text}{'; ' if text else ''}unknown before the cook: {listed}"
+
+
+def needs_of(estimates: Mapping[str, Mapping[str, Any]], frames: int) -> Needs:
+    """Return what nodes need together by their estimates, as `estimate` returns them, to cook so many frames.
+
+    Facts, all in bytes: `memory`; `values`, what a node publishes in a frame; `shared`, by name what several nodes take together;
+    `disk` of a frame; `disk_once`.
+    """
+    shared = {name: size for facts in estimates.values() for name, size in facts.get("shared", {}).items()}
+    memory = sum(int(facts.get("memory", 0)) + int(facts.get("values", 0)) for facts in estimates.values())
+    disk = sum(int(facts.get("disk", 0)) * frames + int(facts.get("disk_once", 0)) for facts in estimates.values())
+    unknown = tuple(name for name, facts in estimates.items() if facts.get(UNKNOWN))
+    return Needs(memory + sum(shared.values()), disk, unknown)
 
 
 def estimate(
@@ -61,6 +102,8 @@ def estimate(
             error.args = (f"{node.id}: {error}", *error.args[1:])
             raise
         found[node.id] = dict(told)
+        if _is_unknown(node, found):
+            found[node.id][UNKNOWN] = True
     _refuse_shared_names(found)
     return found
 
@@ -76,10 +119,21 @@ def _refuse_shared_names(estimates: Mapping[str, Mapping[str, Any]]) -> None:
                 raise GraphError([Problem(node, f"writes {name}, and so does {other}", cure=cure)])
 
 
-def warnings_of(estimates: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """Yield (node, text) of everything that nodes warn of before the cook."""
+def _is_unknown(node: PlannedNode, found: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Return whether a node's size is not known: it says so, tells nothing of what it makes, or works on what is not known."""
+    for output in node.declaration.outputs:
+        wanted = [facts for type_, facts in _SIZES.items() if output.type is type_]
+        if any(not any(fact in found[node.id] for fact in facts) for facts in wanted):
+            return True
+    sized = [port.name for port in node.declaration.ports if any(port.accepts(type_) for type_ in _SIZES)]
+    wires = [source for name in sized for source, _ in node.inputs.get(name, ())]
+    return bool(found[node.id].get(UNKNOWN)) or any(found[source].get(UNKNOWN) for source in wires)
+
+
+def warnings_of(estimates: Mapping[str, Mapping[str, Any]], fact: str = "warnings") -> Iterator[tuple[str, str]]:
+    """Yield (node, text) of everything that nodes warn of before the cook, or of their "notes"."""
     for name, facts in estimates.items():
-        for text in facts.get("warnings", ()):
+        for text in facts.get(fact, ()):
             yield name, text
 
 
@@ -87,18 +141,18 @@ def check_memory(estimates: Mapping[str, Mapping[str, Any]], settings: GraphSett
     """Raise `GraphError` when the nodes together need more memory than is free."""
     need = {name: int(facts.get("memory", 0)) for name, facts in estimates.items()}
     free = free_memory() if free is None else free
-    if not need or sum(need.values()) <= free:
+    whole = sum(need.values()) + sum(int(facts.get("values", 0)) for facts in estimates.values())
+    if whole <= free:
         return
     worst = max(need, key=lambda name: need[name])
-    whole = in_words(sum(need.values()))
-    message = f"needs about {in_words(need[worst])} of memory, the whole graph {whole}, and {in_words(free)} are free"
+    message = f"needs about {in_words(need[worst])} of memory, the whole graph {in_words(whole)}, and {in_words(free)} are free"
     cure = f"raise settings.cell_size (now {settings.cell_size:g} m; twice as much needs about an eighth)"
     raise GraphError([Problem(worst, message, cure=cure)])
 
 
 def check_disk(estimates: Mapping[str, Mapping[str, Any]], frames: int, out: Path, free: int | None = None) -> int:
     """Return the bytes that `frames` frames need; raise `OutputError` when `out` has less space."""
-    need = sum(int(facts.get("disk", 0)) for facts in estimates.values()) * frames
+    need = needs_of(estimates, frames).disk
     free = free_space(out) if free is None else free
     if need > free:
         raise OutputError(

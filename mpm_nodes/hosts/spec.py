@@ -122,7 +122,10 @@ report: after what went wrong.
 
 EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "plan": ("The cook begins.", ("frames", "nodes", "out", "done")),
-    "estimate": ("Bytes that the cook is expected to take.", ("memory", "disk")),
+    "estimate": (
+        "Bytes that the cook is expected to take; `unknown`: nodes that are not in it.",
+        ("memory", "disk", "unknown"),
+    ),
     "frame_start": ("A frame begins.", ("frame", "last")),
     "node": ("A node has been evaluated.", ("node", "frame", "seconds")),
     "substep": ("A substep is done; at most ten a second.", ("frame", "substep", "dt", "particles")),

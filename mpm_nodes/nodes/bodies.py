@@ -11,7 +11,7 @@ import numpy as np
 from mpm_nodes.data import Material
 from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.declarations import PreflightContext
-from mpm_nodes.graph.keys import carries_keys
+from mpm_nodes.graph.keys import at, carries_keys
 from mpm_nodes.nodes.nozzles import GAP
 from mpm_nodes.nodes.rotations import TURNS, turn_matrix
 
@@ -49,7 +49,7 @@ class Inflow(NamedTuple):
     """What a stream brings.
 
     Attributes:
-        rate: Particles per simulated second, at its fastest.
+        rate: Particles per simulated second, on average over the shot.
         begin: Second of the shot at which it begins.
         end: Second of the shot at which it ends; may be infinite.
         velocity: [m/s], where it is fastest.
@@ -84,6 +84,7 @@ def passed_on(told: PreflightContext, *adds: str) -> dict[str, Any]:
     """Preflight of a node that gives on the particles that are wired into its port `particles`, with the columns that it adds."""
     return {
         "particles": told.total("particles", "particles"),
+        "mean_particles": told.mean("particles"),
         "bodies": told.distinct("particles", "bodies"),
         "places": told.distinct("particles", "places"),
         **marks(told, "particles", adds=adds),
@@ -105,7 +106,7 @@ def marks(told: PreflightContext, *ports: str, adds: Collection[str] = ()) -> di
 
 def collider_passed_on(told: PreflightContext) -> dict[str, Any]:
     """Preflight of a node that gives on the collider that is wired into its port `collider`."""
-    totals = {fact: told.total("collider", fact) for fact in ("carries", "mesh_points", "tempered")}
+    totals = {fact: told.total("collider", fact) for fact in ("carries", "mesh_points", "still_points", "tempered")}
     return {**totals, **{fact: told.distinct("collider", fact) for fact in ("rods", "solids")}}
 
 
@@ -133,7 +134,8 @@ def flow_of(told: PreflightContext, velocity: Any, begin: float, end: float) -> 
     if len(bodies) == 1 and bodies[0].mean_length(speed) < length - GAP * spacing:
         layers = bodies[0].mean_length(speed) / spacing
     count = told.total("template", "particles")
-    rate = count / (spacing * layers) * float(np.linalg.norm(speed))
+    frames = np.linspace(told.settings.start, told.settings.end, 65) if carries_keys(velocity) else [told.settings.start]
+    rate = count / (spacing * layers) * float(np.mean([np.linalg.norm(at(velocity, frame)) for frame in frames]))
     return Inflow(rate, begin, end, (float(speed[0]), float(speed[1]), float(speed[2])))
 
 

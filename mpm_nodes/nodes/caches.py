@@ -39,6 +39,7 @@ from mpm_nodes.materials.looks import find_look, looks_of
 from mpm_nodes.nodes.bodies import Body
 from mpm_nodes.nodes.collider_files import point_codes
 from mpm_nodes.nodes.colours import COLOUR, GLOW, shown_colours
+from mpm_nodes.nodes.libraries import OPENUSD
 from mpm_nodes.regular_files import check_utf8
 
 
@@ -66,7 +67,7 @@ NOT_WIRED = "write_cache: nothing is wired in; wire particles, mesh, volumes or 
 
 def _estimate(told: PreflightContext) -> dict[str, Any]:
     """Return the disk space of a frame from what the wired nodes expect to make; refuse a cache of nothing."""
-    from usd_io.estimate import frame_bytes, refuse_far
+    from usd_io.estimate import CACHE_BYTES, COLLIDER_POINT_BYTES, frame_bytes, refuse_far
 
     if not any(told.inputs.get(port) for port in ("particles", "mesh", "volumes", "colliders")):
         raise OutputError(NOT_WIRED)
@@ -74,10 +75,12 @@ def _estimate(told: PreflightContext) -> dict[str, Any]:
     bodies = told.distinct("particles", "bodies")
     farthest = max((float(np.abs(body.place).max()) for body in bodies), default=0.0)
     refuse_far("write_cache", farthest, 0.5 * told.settings.cell_size)
-    meshes = told.total("mesh", "mesh_points") + told.total("colliders", "mesh_points")
-    particles, voxels = told.total("particles", "particles"), told.total("volumes", "voxels")
-    disk = frame_bytes(particles, told.knobs["attributes"], meshes, voxels, told.knobs["half"])
-    return {"disk": disk, "writes": (f"{told.knobs['name']}.usda",)}
+    particles, mesh, voxels = told.mean("particles"), told.mean("mesh", "mesh_points"), told.mean("volumes", "voxels")
+    packed = told.knobs.get("position_precision", 0.0) > 0.0
+    moving = COLLIDER_POINT_BYTES * (told.total("colliders", "mesh_points") - told.total("colliders", "still_points"))
+    still = COLLIDER_POINT_BYTES * told.total("colliders", "still_points")
+    disk = frame_bytes(particles, told.knobs["attributes"], mesh, voxels, told.knobs["half"], packed) + moving
+    return {"disk": disk, "disk_once": CACHE_BYTES + still, "shared": OPENUSD, "writes": (f"{told.knobs['name']}.usda",)}
 
 
 @node(category="Cache", label="Write Cache", version=1, preflight=_estimate)

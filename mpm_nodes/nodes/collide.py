@@ -226,9 +226,12 @@ def collide_plane(
 
 
 def _carries(told: PreflightContext) -> dict[str, Any]:
-    """Tell whether it may hold what flows through it, as the mouth of a stream does."""
+    """Tell whether it may hold what flows through it, as the mouth of a stream does, and what its level sets take."""
+    from mpm_nodes.nodes.collider_needs import volume_needs
+
     _clamps(told)
-    return {"carries": int(told.knobs["rule"] is CollisionRule.STICKY and bool(told.knobs["velocity_grid"]))}
+    carries = told.knobs["rule"] is CollisionRule.STICKY and bool(told.knobs["velocity_grid"])
+    return {**volume_needs(told), "carries": int(carries)}
 
 
 def _volumes(told: ContentsContext) -> list[Any]:
@@ -294,30 +297,12 @@ def collide_vdb(
     )
 
 
-LEAF_EDGE, LEAF_BYTES, LEAVES = 8, 18 << 10, 2.5
-"""Voxels along a leaf, what a leaf takes while distances and velocities are found, and leaves a leaf's area of surface touches."""
-
-
 def _check_mesh(told: PreflightContext) -> dict[str, Any]:
-    """Refuse a sheet that has no thickness; estimate the band of voxels around the mesh where their size is given."""
-    from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate
-    from mpm_nodes.nodes.collider_files import shot_codes, stamp
-    from usd_io.collider_meshes import StageMeshes
+    """Refuse a sheet that has no thickness; estimate the band of voxels around the mesh."""
+    from mpm_nodes.nodes.collider_needs import mesh_needs
 
     _clamps(told)
-    stamp(told.knobs["path"])  # says what is wrong with the file, if anything
-    meshes = StageMeshes(told.knobs["path"], told.knobs["prim"])
-    code = shot_codes(told.settings, meshes.stage).code(told.settings.start + told.knobs["frame_offset"])
-    topology, points = meshes.topology(code), np.asarray(meshes.points(code), float)
-    triangles = triangulate(topology.counts, topology.indices)[0]
-    if not told.knobs["thickness"]:
-        solid_mesh(points, triangles, meshes.name)
-    if not told.knobs["voxel_size"]:
-        return {"mesh_points": len(points)}
-    corners = points[triangles]
-    area = 0.5 * float(np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1).sum())
-    leaves = LEAVES * area / (LEAF_EDGE * float(told.knobs["voxel_size"])) ** 2
-    return {"memory": int(min(LEAF_BYTES * leaves, 2.0**62)), "mesh_points": len(points)}
+    return mesh_needs(told)
 
 
 def _contents(told: ContentsContext) -> str:
@@ -327,7 +312,7 @@ def _contents(told: ContentsContext) -> str:
     return mesh_contents(told)
 
 
-@node(category="Collide", label="USD Mesh Collider", version=1, preflight=_check_mesh, contents={"path": _contents})
+@node(category="Collide", label="USD Mesh Collider", version=2, preflight=_check_mesh, contents={"path": _contents})
 def collide_usd(
     ctx: FrameContext,
     settings: GraphSettings,
@@ -351,7 +336,8 @@ def collide_usd(
     Args:
         path: The USD file.
         prim: Prim at or below which meshes are taken: its path, or its name when only one has it; empty takes all.
-        voxel_size: Edge of the level set's voxels; 0 takes half a cell, less where the mesh is thinner.
+        voxel_size: Edge of the level set's voxels; 0 takes half a cell, a quarter where parts of the mesh are thinner; and, where
+            those are thinner still, an eighth for a mesh that keeps its shape or is a thin sheet by a tenth of its area.
         thickness: 0 for closed meshes; a sheet without an inside becomes a shell of this thickness.
         frame_offset: Added to the frame number before the stage is read.
         rule: What contact does to the velocity.

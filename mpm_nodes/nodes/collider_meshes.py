@@ -18,6 +18,15 @@ from mpm_nodes.nodes.collider_motion import Motion, key_frames, key_times, sampl
 
 MOST_KEYS = 16
 """Level sets that a deforming mesh may take per frame."""
+COARSEST, FINER, FINEST = 0.5, 0.25, 0.125
+"""Voxels that are chosen [cells]: as a rule, where parts are thinner, and where the grid would miss the body otherwise.
+
+Nodes lie a cell apart, and voxels of a quarter put four samples between two of them: a crease that ends an eighth of a cell early
+acts on the same nodes. A body that is a thin sheet, though, keeps its sides apart only where its level set has it. A rigid body
+takes one level set for the shot, a deforming one as many as `MOST_KEYS` + 1 a frame.
+"""
+THIN, SHEET = 0.005, 0.1
+"""Share of the area on parts thinner than a voxel that asks for finer ones, and that makes a deforming body a sheet."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,7 @@ class MeshOptions:
         """Voxel edge to begin with [m]."""
         if self.voxel_size > 0.0:
             return self.voxel_size
-        half = 0.5 * self.cell_size
+        half = COARSEST * self.cell_size
         return min(half, 0.5 * self.thickness) if self.thickness > 0.0 else half
 
 
@@ -137,14 +146,15 @@ def _nearest_rotation(matrix: np.ndarray) -> np.ndarray:
 def _rigid(meshes: Any, reference: float, options: MeshOptions) -> tuple[Any, np.ndarray, tuple[str, ...]]:
     """Return the level set of a mesh about its middle, that middle [m], and warnings."""
     points = meshes.points(reference)
-    solid = _Solid(meshes, meshes.topology(reference), points, options)
+    solid = Solid(meshes, meshes.topology(reference), points, options)
+    solid.choose([points], deforms=False)
     used = points[np.unique(solid.triangles[solid.triangles < len(points)])]
     centre = 0.5 * (used.min(axis=0) + used.max(axis=0))
     level_set = solid.level_set(points - centre, None)
     return level_set, centre, tuple(solid.warnings)
 
 
-class _Solid:
+class Solid:
     """One topology made solid: triangles to measure distances to, for any points that it is given."""
 
     def __init__(self, meshes: Any, topology: Any, points: np.ndarray, options: MeshOptions) -> None:
@@ -169,31 +179,41 @@ class _Solid:
         if self.repair.findings():
             self.warnings.append(f"{self.name}: imperfect mesh: {self.repair.findings()}; inside by winding number")
 
-    def level_set(self, points: np.ndarray, velocities: np.ndarray | None) -> Any:
-        """Return the level set at these points [m]; refines the voxels while thin parts are lost, when it may choose."""
-        from mpm_nodes.kernels.level_sets.mesh_level_set import lost_share, mesh_level_set
-
-        if self.repair is not None:
-            points = self.repair.extended(points)
-            velocities = None if velocities is None else self.repair.extended(velocities)
-        for attempt in range(3):
-            try:
-                made = mesh_level_set(points, self.triangles, self.voxel, self.options.thickness, velocities, self.name)
-                lost = 0.0 if self.options.thickness > 0.0 else lost_share(made, points, self.triangles)
-            except InputError:
-                if self.options.voxel_size > 0.0 or attempt == 2:
-                    raise
-                lost = 1.0
-            if lost < 0.005:
-                break
-            if self.options.voxel_size > 0.0 or attempt == 2:
-                self.warnings.append(
-                    f"{self.name}: {100.0 * lost:.1f} % of the faces lie on parts thinner than the voxel of "
-                    f"{self.voxel:g} m and may leak; lower voxel_size or give a thickness"
-                )
+    def choose(self, poses: Sequence[np.ndarray], deforms: bool) -> None:
+        """Choose the voxel by the thinnest of some poses [m], unless it is given; warn where it is not the usual, or too wide."""
+        if self.options.thickness > 0.0:
+            return
+        cell = self.options.cell_size
+        while (thin := max(self.thin_share(points, self.voxel) for points in poses)) >= THIN:
+            floor = FINER if deforms and thin < SHEET else FINEST
+            if self.options.voxel_size > 0.0 or self.voxel < 1.5 * floor * cell:
                 break
             self.voxel *= 0.5
-        return made
+        size = f"{self.voxel:.3g} m, {self.voxel / cell:.3g} cells"
+        if thin >= THIN:
+            cure = "lower voxel_size" if self.options.voxel_size > 0.0 else "set voxel_size"
+            text = f"parts of it are thinner than its voxels of {size}, and may leak; {cure} or give a thickness"
+            self.warnings.append(f"{self.name}: {text}")
+        elif self.voxel < self.options.voxel:
+            text = f"parts of it are thinner than {COARSEST:g} cells: its voxels are {size}; a larger voxel_size takes less memory"
+            self.warnings.append(f"{self.name}: {text}")
+
+    def thin_share(self, points: np.ndarray, depth: float) -> float:
+        """Return the share of its area at these points [m] that lies on parts thinner than `depth` [m]."""
+        from mpm_nodes.kernels.level_sets.mesh_level_set import thin_share
+        from mpm_nodes.kernels.level_sets.winding import winding_tree
+
+        return thin_share(winding_tree(self._extended(points), self.triangles), depth)
+
+    def _extended(self, points: np.ndarray) -> np.ndarray:
+        return points if self.repair is None else self.repair.extended(points)
+
+    def level_set(self, points: np.ndarray, velocities: np.ndarray | None) -> Any:
+        """Return the level set at these points [m], whose velocities are [m/s]."""
+        from mpm_nodes.kernels.level_sets.mesh_level_set import mesh_level_set
+
+        velocities = None if velocities is None else self._extended(velocities)
+        return mesh_level_set(self._extended(points), self.triangles, self.voxel, self.options.thickness, velocities, self.name)
 
 
 def _deforming(
@@ -203,11 +223,17 @@ def _deforming(
     frames = key_frames(ctx, 1)
     topology = meshes.topology(code(frames[-1]))
     final = meshes.points(code(frames[-1]))
-    solid = _Solid(meshes, topology, final, options)
+    solid = Solid(meshes, topology, final, options)
     warnings: list[str] = []
     same = all(meshes.topology(code(frame)).digest == topology.digest for frame in frames)
     if len(frames) == 2:
-        frames = _keys_for(meshes, code, frames, options.voxel, same, warnings)
+        moved = voxels_moved(meshes, code, frames, options.voxel) if same else None
+        if moved is not None and moved > MOST_KEYS:
+            warnings.append(
+                f"{meshes.name}: vertices move up to {moved:.0f} voxels in frame {frames[-1]:g}, "
+                f"{MOST_KEYS} are followed exactly; raise voxel_size or slow the collider down"
+            )
+        frames = np.linspace(frames[0], frames[-1], keys_of(moved))
     times = key_times(ctx, frames)
     poses = [meshes.points(code(frame)) for frame in frames[:-1]] + [final]
     if not same:
@@ -215,11 +241,12 @@ def _deforming(
             f"{meshes.name}: the topology changes between frame {frames[0]:g} and {frames[-1]:g}; "
             f"its velocity is estimated from the moving surface"
         )
-        solids = [
-            _Solid(meshes, meshes.topology(code(frame)), points, options) for frame, points in zip(frames, poses, strict=True)
-        ]
+        solids = [Solid(meshes, meshes.topology(code(frame)), points, options) for frame, points in zip(frames, poses, strict=True)]
+        for one, points in zip(solids, poses, strict=True):
+            one.choose([points], deforms=True)
         made = tuple(one.level_set(points, None) for one, points in zip(solids, poses, strict=True))
         return made, times, tuple(dict.fromkeys([*warnings, *solid.warnings]))
+    solid.choose([poses[0], poses[-1]], deforms=True)
     speeds = [_velocity(poses, times, k) for k in range(len(poses))]
     made = tuple(solid.level_set(points, speed) for points, speed in zip(poses, speeds, strict=True))
     return made, times, tuple(dict.fromkeys([*warnings, *solid.warnings]))
@@ -233,22 +260,15 @@ def _velocity(poses: list[np.ndarray], times: np.ndarray, k: int) -> np.ndarray:
     return (poses[after] - poses[before]) / (times[after] - times[before])
 
 
-def _keys_for(
-    meshes: Any, code: Callable[[float], float], frames: np.ndarray, voxel: float, same: bool, warnings: list[str]
-) -> np.ndarray:
-    """Return frames of keys between which no vertex moves by more than a voxel, as far as MOST_KEYS allows."""
-    first, last = frames
-    if not same:
-        return np.linspace(first, last, 5)
-    probes = [meshes.points(code(frame)) for frame in np.linspace(first, last, 5)]
-    steps = [np.linalg.norm(b - a, axis=1).max(initial=0.0) for a, b in pairwise(probes)]
-    needed = int(np.ceil(4.0 * max(steps) / voxel))
-    if needed > MOST_KEYS:
-        warnings.append(
-            f"{meshes.name}: vertices move up to {4.0 * max(steps) / voxel:.0f} voxels in frame {last:g}, "
-            f"{MOST_KEYS} are followed exactly; raise voxel_size or slow the collider down"
-        )
-    return np.linspace(first, last, min(max(needed, 1), MOST_KEYS) + 1)
+def voxels_moved(meshes: Any, code: Callable[[float], float], frames: np.ndarray, voxel: float) -> float:
+    """Return how far a vertex moves at most between two frames, in voxels, at the pace of the fastest quarter."""
+    probes = [meshes.points(code(frame)) for frame in np.linspace(frames[0], frames[-1], 5)]
+    return 4.0 * max(np.linalg.norm(b - a, axis=1).max(initial=0.0) for a, b in pairwise(probes)) / voxel
+
+
+def keys_of(moved: float | None) -> int:
+    """Return how many level sets a frame takes in which vertices move by so many voxels; None: the topology changes."""
+    return 5 if moved is None else int(min(max(np.ceil(moved), 1), MOST_KEYS)) + 1
 
 
 def _untold(kept: Kept, key: tuple[Hashable, ...], warnings: Sequence[str], begins: bool) -> tuple[str, ...]:

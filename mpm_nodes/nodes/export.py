@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import A, FrameContext, MpmNodesError, OutputError, OutputPath, Particles, Range, Unitless
+from mpm_nodes.data import ATTRIBUTES, A, FrameContext, MpmNodesError, OutputError, OutputPath, Particles, Range, Unitless
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.nodes.bodies import marks
@@ -31,13 +31,20 @@ class ExportedPoints(NamedTuple):
     file: str
 
 
-def _named(told: PreflightContext) -> dict[str, Any]:
+OBJ_BYTES = 39
+"""A line of an OBJ file."""
+
+
+def _exported(told: PreflightContext) -> dict[str, Any]:
     """Tell what it writes, and refuse attributes that the particles will not have."""
-    if told.knobs["format"] is PointFormat.PLY:
-        columns = marks(told, "particles")["columns"]
-        for name in told.knobs["attributes"] if columns is not None else ():
-            _refuse_unknown(columns, name)
-    return {"writes": (_file_name(told.knobs["path"], told.settings.start, told.knobs["format"]),)}
+    columns, form = marks(told, "particles")["columns"], told.knobs["format"]
+    for name in told.knobs["attributes"] if columns is not None and form is PointFormat.PLY else ():
+        _refuse_unknown(columns, name)
+    names = {"position", *told.knobs["attributes"]}
+    ply = sum(4 * (ATTRIBUTES[name].rows if name in ATTRIBUTES else 1) for name in names)
+    each = OBJ_BYTES if form is PointFormat.OBJ else ply
+    writes = (_file_name(told.knobs["path"], told.settings.start, form),)
+    return {"disk": each * told.mean("particles") // told.knobs["every"], "writes": writes}
 
 
 def _file_name(path: Path, number: int, format: PointFormat) -> str:
@@ -50,7 +57,7 @@ def _refuse_unknown(columns: Collection[str], name: str) -> None:
         raise MpmNodesError(f"export_points.attributes: the particles have no '{name}'; they have {', '.join(sorted(columns))}")
 
 
-@node(category="Cache", label="Export Points", version=1, preflight=_named)
+@node(category="Cache", label="Export Points", version=1, preflight=_exported)
 def export_points(
     ctx: FrameContext,
     particles: Particles,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from mpm_nodes.data import (
@@ -17,7 +16,6 @@ from mpm_nodes.data import (
     Frames,
     GraphSettings,
     Many,
-    Material,
     Metres,
     MetresPerSecondSquared,
     Particles,
@@ -33,21 +31,12 @@ from mpm_nodes.data import (
     concatenate,
 )
 from mpm_nodes.graph.clock import Clock, FrameClock, per_second_of_the_shot
-from mpm_nodes.graph.declare import PreflightContext, node
+from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable, TakenAtStart
-from mpm_nodes.graph.preflight import free_memory, in_words
-from mpm_nodes.nodes.bodies import flowed, marks
 from mpm_nodes.nodes.crowding import crowds
-from mpm_nodes.nodes.start_inside import StartInside, begun, inside_warnings
-from mpm_nodes.nodes.unread import WiredIn, unread
+from mpm_nodes.nodes.solve_needs import Precision, expected
+from mpm_nodes.nodes.start_inside import StartInside, begun
 from mpm_nodes.solver.checkpoint import SolverState
-
-
-class Precision(enum.Enum):
-    """Float type of the solve."""
-
-    SINGLE = "single"
-    DOUBLE = "double"
 
 
 class SolveOutputs(NamedTuple):
@@ -57,94 +46,11 @@ class SolveOutputs(NamedTuple):
     state: SolverState
 
 
-BYTES, BYTES_ALWAYS = 600, 100 << 20
-"""What a particle takes in single precision (state, sort buffers, the published snapshot), and what a solve takes at least."""
-HELD = 250
-"""What implicit substeps hold of a particle as a frame begins, to solve it again if one of them fails."""
-GATHERED = 200
-"""What a particle takes on rank 0 of several, which publishes those of all."""
 DT_FACTORS = (1.0, 0.5, 0.25)
 """Factors on dt of the attempts at a frame of implicit substeps."""
 
 
-def _expected(told: PreflightContext) -> dict[str, Any]:
-    """Estimate the solve's memory at its last frame, and say what will surprise."""
-    from mpm_nodes.nodes.own_weight import mouth_warnings, weight_warnings
-    from mpm_nodes.nodes.rods import rod_warnings
-
-    scale = 1.0 if told.knobs["precision"] is Precision.SINGLE else 2.0
-    each = scale * (BYTES + (HELD if _is_implicit(told.knobs["substeps"]) else 0))
-    particles = told.total("sources", "particles") + told.total("emitters", "particles")
-    clock = Clock.of(told.settings, told.knobs["start_frame"], told.knobs["time_scale"])
-    flows, gravity = told.every("emitters", "flows"), told.knobs["gravity"]
-    streamed = sum(flowed(flow, clock, told.settings.end) for flow in flows)
-    bodies = (*told.distinct("sources", "bodies"), *told.distinct("emitters", "bodies"))
-    tempered, airs = told.total("colliders", "tempered") > 0, told.total("ambient", "air")
-    around, fields = (told.total("ambient", fact) > 0 for fact in ("ambient", "tension_fields"))
-    matter = marks(told, "sources", "emitters")
-    wired = WiredIn(matter["heated"], matter["scaled"], tempered, around, airs, fields)
-    _refuse_half_periodic(told.knobs)
-    warnings = unread(bodies, told.knobs["substeps"], wired, whole=not matter["untold"])
-    warnings += [*weight_warnings(bodies, gravity), *inside_warnings(told)]
-    warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
-    if not told.total("colliders", "carries"):
-        warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
-    if any(told.knobs[f"wall_{axis}_{side}"] is WallRule.DELETE for axis in "xyz" for side in ("low", "high")):
-        need = streamed * each
-        if need > 0.5 * free_memory():
-            warnings.append(
-                f"streams bring up to {streamed:.3g} particles by frame {told.settings.end} ({in_words(int(need))}), less what the "
-                "walls delete; they are not in the estimate"
-            )
-        streamed = 0.0
-    particles = int(min(particles + streamed, 2.0**62))
-    memory = int(particles * each) + BYTES_ALWAYS
-    if told.ranks > 1:
-        warnings += _shared(told)
-        memory = int(particles * scale * (BYTES / told.ranks + GATHERED)) + BYTES_ALWAYS
-    materials = [body.material for body in bodies]
-    columns = (
-        None if matter["untold"] or matter["columns"] is None else _columns(told.knobs["substeps"], materials, matter["columns"])
-    )
-    return {"memory": memory, "particles": particles, "bodies": bodies, "warnings": warnings, "columns": columns}
-
-
-def _columns(recipe: Any, materials: Sequence[Material], given: frozenset[str]) -> frozenset[str]:
-    """Return what the particles of a solve carry."""
-    from mpm_nodes.solver.columns import columns_of
-
-    return columns_of(recipe, materials, given)
-
-
-def _refuse_half_periodic(knobs: Mapping[str, Any]) -> None:
-    """Refuse a periodic side opposite to another one."""
-    from mpm_nodes.solver.periodic import refuse_half_periodic
-
-    refuse_half_periodic([knobs[f"wall_{axis}_{side}"] for axis in "xyz" for side in ("low", "high")])
-
-
-def _is_implicit(recipe: Any) -> bool:
-    """Return whether a substep graph, or one that it may choose, has implicit substeps."""
-    from mpm_nodes.graph.substeps import is_implicit, resolve
-
-    resolved = resolve(recipe)
-    every = (resolved, *resolved.others)
-    return any(is_implicit((stage, one.knobs[name]) for name, stage in one.declarations.items()) for one in every)
-
-
-def _shared(told: PreflightContext) -> list[str]:
-    """Refuse what ranks cannot share, and return what it is well to know of the rest."""
-    from mpm_nodes.graph.substeps import plan_substeps, resolve
-    from mpm_nodes.solver.ranks.refusals import refuse_on_ranks, warnings_on_ranks
-
-    resolved = resolve(told.knobs["substeps"])
-    plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
-    periodic = any(told.knobs[f"wall_{axis}_{side}"] is WallRule.PERIODIC for axis in "xyz" for side in ("low", "high"))
-    refuse_on_ranks(plans, (int(periodic),) * 3)
-    return list(warnings_on_ranks(plans))
-
-
-@node(category="Solve", label="MPM Solve", version=3, preflight=_expected, needs_any=("sources", "emitters"))
+@node(category="Solve", label="MPM Solve", version=3, preflight=expected, needs_any=("sources", "emitters"))
 def solve(
     ctx: FrameContext,
     settings: GraphSettings,

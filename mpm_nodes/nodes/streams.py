@@ -38,9 +38,11 @@ _PLANNED = NotKeyable("all copies are planned at once")
 def _dropped(told: PreflightContext) -> dict[str, Any]:
     """Return the copies that come by the last frame, and what they are made of."""
     count, first, interval = (told.knobs[name] for name in ("count", "start_frame", "interval"))
-    due = sum(told.settings.start <= first + number * interval <= told.settings.end for number in range(count))
-    bodies = told.distinct("template", "bodies")
-    return {"particles": told.total("template", "particles") * due, "bodies": bodies, **marks(told, "template")}
+    start, end = told.settings.start, told.settings.end
+    due = [first + number * interval for number in range(count) if start <= first + number * interval <= end]
+    each, bodies = told.total("template", "particles"), told.distinct("template", "bodies")
+    mean = int(each * sum(end + 1 - frame for frame in due) / (end + 1 - start))
+    return {"particles": each * len(due), "mean_particles": mean, "bodies": bodies, **marks(told, "template")}
 
 
 def _streamed(told: PreflightContext) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.nodes.bodies import marks
 from mpm_nodes.nodes.derived import column, known_as, refuse_unknown
 from mpm_nodes.nodes.dressing import dressed, with_columns
+from mpm_nodes.nodes.libraries import OPENVDB
 from mpm_nodes.nodes.skin import HALF_WIDTH, MOST, REACH, VOXEL, Shape, holding, level_set_of, volumes_of
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ MARGIN = 16
 """Voxels around matter that leaves of 8^3 fill as well, both sides together."""
 BOTH_SIDES = 2
 """Mesh points over those of a cube of the same volume: matter falls, spreads and splashes."""
+MESH_BYTES, SHOWN_BYTES = 120, 5
+"""What a point of a mesh and a voxel of a volume take as published."""
 
 
 def _edge(told: PreflightContext, default: float = 1.0) -> float:
@@ -53,18 +56,32 @@ def _edge(told: PreflightContext, default: float = 1.0) -> float:
 def _surfaced(told: PreflightContext) -> dict[str, Any]:
     refuse_unknown("surface_particles.attributes", told, *told.knobs["attributes"])
     along = _edge(told, VOXEL)
-    points = int(BOTH_SIDES * 6.0 * along**2)
-    return {"memory": int(SURFACE_BYTES * along**3), "mesh_points": points, "voxels": int(2.0 * HALF_WIDTH) * points}
+    points, mean = (int(BOTH_SIDES * 6.0 * (along - MARGIN + 2.0) ** 2 * share) for share in (1.0, _share(told) ** (2.0 / 3.0)))
+    thick = int(2.0 * HALF_WIDTH)
+    memory = int(SURFACE_BYTES * along**3)
+    told_of = {"mesh_points": points, "voxels": thick * points, "mean_mesh_points": mean, "mean_voxels": thick * mean}
+    return {"memory": memory, "values": MESH_BYTES * points + SHOWN_BYTES * thick * points, "shared": OPENVDB, **told_of}
+
+
+def _share(told: PreflightContext) -> float:
+    """Return the mean over the shot of the share of the particles that are there."""
+    return told.mean("particles") / max(told.total("particles", "particles"), 1)
+
+
+def _filled(told: PreflightContext, each: int, numbers: int) -> dict[str, Any]:
+    """Return the needs of a volume of so many `numbers` a voxel, each of which takes `each` bytes while it is made."""
+    voxels = int(_edge(told) ** 3)
+    values = SHOWN_BYTES * numbers * voxels
+    counts = {"voxels": numbers * voxels, "mean_voxels": int(numbers * voxels * _share(told))}
+    return {"memory": each * voxels, "values": values, "shared": OPENVDB, **counts}
 
 
 def _fogged(told: PreflightContext) -> dict[str, Any]:
-    voxels = int(_edge(told) ** 3)
-    return {"memory": FOG_BYTES * voxels, "voxels": voxels}
+    return _filled(told, FOG_BYTES, 1)
 
 
 def _blown(told: PreflightContext) -> dict[str, Any]:
-    voxels = int(_edge(told) ** 3)
-    return {"memory": VECTOR_BYTES * voxels, "voxels": 3 * voxels}
+    return _filled(told, VECTOR_BYTES, 3)
 
 
 # ---------------------------------------------------------------- nodes

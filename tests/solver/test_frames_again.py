@@ -10,7 +10,8 @@ from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.graph.executor import execute
 from mpm_nodes.graph.plan import plan_graph
 from mpm_nodes.graph.preflight import estimate
-from mpm_nodes.nodes.solve import BYTES, BYTES_ALWAYS, DT_FACTORS
+from mpm_nodes.nodes.solve import DT_FACTORS
+from mpm_nodes.nodes.solve_needs import BYTES, BYTES_ALWAYS
 from mpm_nodes.solver import auto_steps
 from mpm_nodes.solver.divergence import SimulationDiverged
 from mpm_nodes.solver.run import SubstepSolver

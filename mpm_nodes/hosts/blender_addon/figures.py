@@ -23,4 +23,6 @@ def needs_in_words(needs):
     for name, place in (("memory", "of memory"), ("disk", "on disk")):
         if needs.get(name):
             said.append(f"{bytes_in_words(needs[name])} {place}")
+    if needs.get("unknown"):
+        said.append(f"and what is unknown of {', '.join(needs['unknown'])}")
     return ", ".join(said)
