@@ -1,0 +1,74 @@
+"""A body that runs into soft matter at several times its waves' speed: nothing is thrown far, and dt does not collapse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes.kernels.algebra import rotations
+
+MATTER = {
+    "material_neo_hookean": {"youngs_modulus": 1e5, "poisson_ratio": 0.3},
+    "material_fixed_corotated": {"youngs_modulus": 1e5, "poisson_ratio": 0.3},
+    "material_liquid": {"bulk_modulus": 1e5},
+    "material_oldroyd_b": {},
+    "material_snow": {},
+}
+SHAPES = {"collide_box": {"size": (0.2, 0.6, 0.6)}, "collide_sphere": {"radius": 0.15}, "collide_capsule": {"length": 0.3}}
+CELL, RADIUS, START = 0.03, 0.15, -0.31
+QUICK = [("material_neo_hookean", "collide_box", 60.0, 1440.0), ("material_neo_hookean", "collide_sphere", 150.0, 240.0)]
+PACES = ((60.0, 24.0), (60.0, 1440.0), (120.0, 1440.0), (150.0, 240.0))
+ALL = [(law, shape, *pace) for law in MATTER for shape in SHAPES for pace in PACES]
+HELD = [
+    ((0.5, 1.0, 3.0), None),
+    ((0.2, 0.8, 0.9), None),
+    ((0.01, 0.5, 1.0), (0.1, 0.5, 1.0)),
+    ((1e-4, 0.9, 30.0), (0.1, 0.9, 10.0)),
+]
+
+
+def hit(law: str, shape: str, speed: float, fps: float) -> tuple[float, float]:
+    """Hit a ball in explicit substeps.
+
+    Returns:
+        Its largest speed over the body's, and the shortest mean dt of a frame over the time in which the body crosses a cell.
+    """
+    frames = max(2, round(0.75 / speed * fps))
+    graph = Graph(cell_size=CELL, fps=fps, start=1, end=frames + 1)
+    ball = graph.add("emit_sphere", "ball", material=graph.add(law, "matter", **MATTER[law]), radius=RADIUS, centre=(0.0, 0.0, 0.0))
+    path = {"keys": [[frame, [START + speed * (frame - 1) / fps, 0.0, 0.0], "linear"] for frame in (1, frames + 2)]}
+    body = graph.add(shape, "body", **SHAPES[shape])
+    graph.nodes["body"].knobs["centre"] = path
+    graph.add("solve", "sim", sources=[ball], colliders=[body], substeps="explicit_apic", gravity=(0.0, 0.0, 0.0))
+    evaluator = Evaluator(graph)
+    fastest, shortest, done = 0.0, np.inf, 0
+    for frame in range(1, frames + 2):
+        particles = evaluator.value("sim.particles", frame)
+        fastest = max(fastest, float(np.linalg.norm(particles["velocity"], axis=1).max()))
+        substeps_done = evaluator.states(frame)["sim"].solver.substeps_done
+        shortest = min(shortest, 1.0 / fps / max(substeps_done - done, 1))
+        done = substeps_done
+    return fastest / speed, shortest / (CELL / speed)
+
+
+@pytest.mark.parametrize(("law", "shape", "speed", "fps"), [*QUICK, *(pytest.param(*each, marks=pytest.mark.slow) for each in ALL)])
+def test_nothing_is_thrown(law, shape, speed, fps):
+    """Nothing is faster than twice the body, and substeps are longer than a fiftieth of the body's way through a cell."""
+    ratio, share = hit(law, shape, speed, fps)
+    assert ratio < 2.0 and share > 0.02
+
+
+@pytest.mark.parametrize(("stretches", "held"), HELD)
+def test_stretches_are_held_where_matter_is_packed(stretches, held):
+    """Below a tenth of its volume principal stretches stay within 0.1 and 10; elsewhere the bits are the same."""
+    random = np.random.default_rng(4)
+    turn, other = (np.linalg.qr(random.normal(size=(3, 3)))[0] for _ in range(2))
+    turn, other = turn * np.linalg.det(turn), other * np.linalg.det(other)
+    F = turn @ np.diag(stretches) @ other.T
+    found = np.array(rotations.advance_deformation(tuple(F.ravel()), (0.0,) * 9)).reshape(3, 3)
+    if held is None:
+        assert np.array_equal(found, F)
+    else:
+        assert np.allclose(found, turn @ np.diag(held) @ other.T, rtol=0.0, atol=1e-12)
