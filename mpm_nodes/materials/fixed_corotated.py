@@ -118,7 +118,7 @@ def stretched_differential(state: State, dA: Matrix, coeffs: Coefficients) -> Ma
 @inline
 def advance(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> State:
     """Return the state after the step."""
-    return (rotations.advance_deformation(state[0], A),)
+    return (mat3.advance_deformation(state[0], A),)
 
 
 @inline

@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from mpm_nodes.kernels.algebra import mat3, rotations
+from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.arithmetic import const, maximum, sqrt
 from mpm_nodes.kernels.lanes.exponentials import log
@@ -100,7 +100,7 @@ def _positive(d: Value) -> Value:
 @inline
 def advance(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> State:
     """Return the state after the step."""
-    return (rotations.advance_deformation(state[0], A),)
+    return (mat3.advance_deformation(state[0], A),)
 
 
 @inline

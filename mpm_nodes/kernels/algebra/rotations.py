@@ -13,13 +13,10 @@ from __future__ import annotations
 
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline
-from mpm_nodes.kernels.lanes.arithmetic import absolute, all_lanes, any_lane, both, const, copysign, maximum, minimum, select, sqrt
+from mpm_nodes.kernels.lanes.arithmetic import absolute, all_lanes, both, const, copysign, maximum, select, sqrt
 
 POLAR_STEPS = 4
 """Newton steps of `rotation` before the test of convergence; one more follows."""
-
-LEAST_STRETCH = 0.1
-"""Principal stretch that matter packed below this share of its volume keeps; its inverse is the largest."""
 
 JACOBI_SWEEPS = 3
 """Two-sided sweeps of `svd`; one one-sided sweep follows, which sets the final accuracy."""
@@ -214,21 +211,3 @@ def spin(S, M):
     w = mat3.matvec(mat3.cofactor(K), r)
     k = const(d, 1.0) / d
     return k * w[0], k * w[1], k * w[2]
-
-
-@inline
-def advance_deformation(F, A):
-    """Return R(A) F of `mat3`; where that is packed to less than a tenth of its volume, with principal stretches within 0.1 and 10.
-
-    Matter that something faster than its waves runs into piles up within a cell. The grid sees its mass there, but not its motion:
-    F would fall without an end, and store energy that no motion has put in.
-    """
-    F_new = mat3.advance_deformation(F, A)
-    packed = mat3.det(F_new) < const(F[0], LEAST_STRETCH)
-    if any_lane(packed):
-        U, s, V = svd(F_new)
-        low, high = const(F[0], LEAST_STRETCH), const(F[0], 1.0 / LEAST_STRETCH)
-        x, y, z = (minimum(high, maximum(low, s[0])), minimum(high, maximum(low, s[1])), minimum(high, maximum(low, s[2])))
-        stretched = (U[0] * x, U[1] * y, U[2] * z, U[3] * x, U[4] * y, U[5] * z, U[6] * x, U[7] * y, U[8] * z)
-        F_new = mat3.choose(packed, mat3.matmul_nt(stretched, V), F_new)
-    return F_new

@@ -129,7 +129,7 @@ def stress_differential(state: State, A: Matrix, dA: Matrix, coeffs: Coefficient
 @inline
 def advance(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> State:
     """Return the state after the step."""
-    return (rotations.advance_deformation(state[0], A),)
+    return (mat3.advance_deformation(state[0], A),)
 
 
 @inline

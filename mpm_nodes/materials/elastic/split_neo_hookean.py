@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpm_nodes.kernels.algebra import mat3, rotations
+from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.arithmetic import const, maximum, minimum, sqrt
 from mpm_nodes.kernels.lanes.exponentials import log
@@ -115,7 +115,7 @@ def advance(state: State, A: Matrix, coeffs: Coefficients, dt: Value) -> State:
     d = mat3.det_excess(S)
     one = const(e, 1.0)
     e_new = e + d + e * d
-    e_new = maximum(const(e, rotations.LEAST_STRETCH) - one, e_new)
+    e_new = maximum(const(e, mat3.LEAST_VOLUME) - one, e_new)
     c = cube_root_of_one_plus(d)
     shrink = one / (c * c)
     g = (const(e, 0.0) - d) * shrink * (c + one) / (c * c + c + one)
