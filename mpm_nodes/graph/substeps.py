@@ -234,6 +234,18 @@ def plan_resolved(substeps: Substeps, law_states: Sequence[str], law_inputs: Seq
     )
 
 
+def fields_touched(substeps: Substeps, place: str, law_states: Sequence[str], law_inputs: Sequence[str] = ()) -> set[str]:
+    """Return the names of a domain's fields that the stages of a resolved graph touch or bring, as its plan would have them."""
+    found: set[str] = set()
+    for name in substeps.ordered(raw_fact).names:
+        declaration = substeps.declarations[name]
+        reads, writes = touched(declaration, law_states, law_inputs)
+        arrays = (reads - unread(declaration, substeps.knobs[name])) | writes | limit_reads(declaration, law_states, law_inputs)
+        found.update(field for at, field in arrays if at == place and field != LAW_STATE)
+        found.update(field.name for port in declaration.domains if port.name == place for field in port.own)
+    return found
+
+
 def _asking(planned: PlannedStage, offered: frozenset[Array]) -> PlannedStage:
     """Return a stage that sets dt with what the limits of all stages read."""
     return replace(planned, reads=planned.reads | offered, for_limits=offered, by_itself=planned.reads)

@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from mpm_nodes.data import ATTRIBUTES, Material
-from mpm_nodes.graph.substeps import SubstepPlan
+from mpm_nodes.graph.substeps import fields_touched, resolve
 from mpm_nodes.solver.coefficients import tabled_law
 from mpm_nodes.solver.phases import with_melts
-from mpm_nodes.solver.program import programs_of
 
 __all__ = ["allocated", "columns_of"]
 
@@ -26,16 +25,15 @@ OPTIONAL = {
 """Allocated only when the sources bring it, or the attribute that it is computed from."""
 
 
-def allocated(plans: Sequence[SubstepPlan], of_laws: Iterable[str], given: Collection[str], own: Iterable[str]) -> list[str]:
+def allocated(needed: Iterable[str], of_laws: Iterable[str], given: Collection[str], own: Iterable[str]) -> list[str]:
     """Return the names of the columns of a solve besides those that every store of particles has, some twice.
 
     Args:
-        plans: Unfused plans of its candidates.
+        needed: What the stages of its candidates touch.
         of_laws: State of its laws, and what their coefficients follow.
         given: Columns of its sources.
         own: Fields that are not in the table, of laws, stages and sources.
     """
-    needed = [name for plan in plans for name in plan.fields_needed["particles"]]
     names = [*ALWAYS, *of_laws, *(n for n in needed if n not in OPTIONAL or OPTIONAL[n] in given)]
     return [*names, *(n for n in given if n in ATTRIBUTES), *own]
 
@@ -54,9 +52,7 @@ def columns_of(recipe: Any, materials: Sequence[Material], given: Collection[str
     """
     laws = [tabled_law(material) for material in with_melts(materials)]
     state, inputs = ([name for law in laws for name in names(law)] for names in (lambda law: law.state, lambda law: law.inputs))
-    plans = [
-        program.unfused for program in programs_of(recipe, tuple(dict.fromkeys(state)), False, None, tuple(dict.fromkeys(inputs)))
-    ]
-    own = [name for law in laws for name in law.fields]
-    own += [name for plan in plans for name in plan.own_fields["particles"]] + [name for name in given if name not in ATTRIBUTES]
-    return frozenset({"position", "id", "material", *allocated(plans, (*state, *inputs), given, own)})
+    substeps = resolve(recipe)
+    needed = [name for each in (substeps, *substeps.others) for name in fields_touched(each, "particles", state, inputs)]
+    own = [name for law in laws for name in law.fields] + [name for name in given if name not in ATTRIBUTES]
+    return frozenset({"position", "id", "material", *allocated(needed, (*state, *inputs), given, own)})

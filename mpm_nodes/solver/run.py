@@ -126,7 +126,8 @@ class SubstepSolver:
         columns = {name for part in [particles, *(e.template for e in emitters)] for name in part.attributes}
         plans = [program.unfused for program in self.programs]
         own = own_fields(laws, plans, [particles, *(emitter.template for emitter in emitters)])
-        names = allocated(plans, (*state_names, *inputs), columns, own)
+        needed = [name for plan in plans for name in plan.fields_needed["particles"]]
+        names = allocated(needed, (*state_names, *inputs), columns, own)
         self.particles = ParticleStore(
             names,
             cell_size=self.cell_size,
@@ -134,7 +135,7 @@ class SubstepSolver:
             materials=len(self.materials),
             origin=origin_of(particles, walls, emitters) if origin is None else origin,
             own_fields=own.values(),
-            apart=any("body" in plan.fields_needed["particles"] for plan in plans),
+            apart="body" in needed,
             period=period_of(walls, self.cell_size, plans),
         )
         self._bodies_given = "body" in columns
