@@ -144,7 +144,17 @@ def documents(registry: Registry, samples: Path) -> list[Document]:
     every = {f"n_{name}": _node(declaration, registry) for name, declaration in registry.nodes().items()}
     every["n_solve"]["knobs"]["substeps"] = "incompressible"  # a bulk modulus of the projection is refused without one
     every["n_material_thermal"]["knobs"]["freezing_temperature"] = 300.0  # what has a melt melts
-    every["n_material_surfactant"]["inputs"]["material"] = "n_material_surface_tension"
+    wires = {
+        "material_surfactant.material": "material_surface_tension",
+        "material_tearing.material": "material_surface_tension",
+        "emit_box.material": "material_tearing",
+        "vary_tear_strength.particles": "emit_box",
+        "sampled_surface.particles": "emit_box",
+        "attribute_volume.particles": "set_temperature",
+    }
+    for place, source in wires.items():  # what these ask of their inputs
+        name, _, port = place.partition(".")
+        every[f"n_{name}"]["inputs"][port] = f"n_{source}"
     readers = [name for name, declaration in registry.nodes().items() if any(k.kind == "path" for k in declaration.knobs)]
     for nodes in (every, {name: entry for name, entry in every.items() if name[2:] not in readers}):
         found += [{"format": "mpm_nodes.graph", "version": 1, "settings": settings, "nodes": nodes}] * 4

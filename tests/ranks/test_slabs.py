@@ -117,7 +117,7 @@ def test_every_stage_that_is_accepted_stands_in_a_scene():
 
 @pytest.mark.parametrize("preset", ["auto", "auto_surface_tension", "auto_incompressible"])
 def test_auto_is_refused(preset):
-    with pytest.raises(MpmNodesError, match="clock of each machine"):
+    with pytest.raises(MpmNodesError, match="choose by trials"):
         refuse_on_ranks(plans(preset))
 
 
