@@ -77,7 +77,7 @@ def _estimate(told: PreflightContext) -> dict[str, Any]:
     meshes = told.total("mesh", "mesh_points") + told.total("colliders", "mesh_points")
     particles, voxels = told.total("particles", "particles"), told.total("volumes", "voxels")
     disk = frame_bytes(particles, told.knobs["attributes"], meshes, voxels, told.knobs["half"])
-    return {"disk": disk, "writes": (f"{told.knobs['name']}.usda",)}
+    return {"disk": disk, "writes": (f"{told.knobs.get('name', 'cache')}.usda",)}
 
 
 @node(category="Cache", label="Write Cache", version=1, preflight=_estimate)
