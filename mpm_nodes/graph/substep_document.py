@@ -40,6 +40,7 @@ class Substeps:
         others: Further candidates, which the solve chooses from.
         recipe: What it was resolved from: a preset name, {"preset": ..., "set": ..., "edits": ...}, or a document.
         plan: Its plan for laws without states, where `substeps.plan_of` was asked for it.
+        touched: What `substeps.fields_touched` has found.
     """
 
     declarations: dict[str, StageDeclaration] = field(default_factory=dict)
@@ -48,6 +49,7 @@ class Substeps:
     others: tuple[Substeps, ...] = ()
     recipe: Any = None
     plan: Any = field(default=None, repr=False, compare=False)
+    touched: dict[Any, set[str]] = field(default_factory=dict, repr=False, compare=False)
 
     def identity(self, fact: Callable[[Knob, Any], Any]) -> dict[str, str]:
         """Return what each stage is, names left out; `fact` says what of a knob's raw value counts."""

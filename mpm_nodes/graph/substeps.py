@@ -235,8 +235,15 @@ def plan_resolved(substeps: Substeps, law_states: Sequence[str], law_inputs: Seq
 
 
 def fields_touched(substeps: Substeps, place: str, law_states: Sequence[str], law_inputs: Sequence[str] = ()) -> set[str]:
-    """Return the names of a domain's fields that the stages of a resolved graph touch or bring, as its plan would have them."""
-    found: set[str] = set()
+    """Return the names of a domain's fields that the stages of a resolved graph touch or bring, as its plan would have them.
+
+    They are found once: hundreds of solves may share the graph.
+    """
+    asked = (place, tuple(law_states), tuple(law_inputs))
+    found: set[str] | None = substeps.touched.get(asked)
+    if found is not None:
+        return found
+    found = substeps.touched[asked] = set()
     for name in substeps.ordered(raw_fact).names:
         declaration = substeps.declarations[name]
         reads, writes = touched(declaration, law_states, law_inputs)

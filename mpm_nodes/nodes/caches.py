@@ -80,7 +80,12 @@ def _estimate(told: PreflightContext) -> dict[str, Any]:
     moving = COLLIDER_POINT_BYTES * (told.total("colliders", "mesh_points") - told.total("colliders", "still_points"))
     still = COLLIDER_POINT_BYTES * told.total("colliders", "still_points")
     disk = frame_bytes(particles, told.knobs["attributes"], mesh, voxels, told.knobs["half"], packed) + moving
-    return {"disk": disk, "disk_once": CACHE_BYTES + still, "shared": OPENUSD, "writes": (f"{told.knobs['name']}.usda",)}
+    return {
+        "disk": disk,
+        "disk_once": CACHE_BYTES + still,
+        "shared": OPENUSD,
+        "writes": (f"{told.knobs.get('name', 'cache')}.usda",),
+    }
 
 
 @node(category="Cache", label="Write Cache", version=1, preflight=_estimate)

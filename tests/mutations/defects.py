@@ -291,11 +291,11 @@ DEFECTS = (
     ),
     # ---------------------------------------------------------------- what came later
     Defect(
-        "choices are written and never followed",
-        "mpm_nodes/graph/choices.py",
-        "if key in table:\n                return table[key]\n        for",
-        "if key in table:\n                return []\n        for",
-        "tests/graph/test_choices.py",
+        "trials do not count their iterations",
+        "mpm_nodes/solver/auto_steps.py",
+        "rates.append((fixed + _iterated(solver.step_context.report)) / dt)",
+        "rates.append(fixed / dt)",
+        "tests/solver/test_auto_steps.py::test_iterations_are_counted",
     ),
     Defect(
         "what is left of a frame counts as the pace",
