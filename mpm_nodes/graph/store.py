@@ -81,8 +81,8 @@ class MemoryStore:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.held = 0
-        self._entries: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._used: set[Hashable] = set()
+        self._entries: OrderedDict[Hashable, tuple[Any, int, int]] = OrderedDict()  # value, bytes, round of its last use
+        self._round = 0
         self._guard = threading.Lock()
 
     def get(self, key: Hashable) -> Any:
@@ -90,30 +90,30 @@ class MemoryStore:
         with self._guard:
             if key not in self._entries:
                 return ABSENT
+            value, size, _ = self._entries[key]
+            self._entries[key] = (value, size, self._round)
             self._entries.move_to_end(key)
-            self._used.add(key)
-            return self._entries[key][0]
+            return value
 
     def put(self, key: Hashable, value: Any, size: int | None = None) -> None:
         """Keep `value`, of `size` bytes (counted when None); one larger than the whole limit is not kept."""
         size = size_in_bytes(value) if size is None else size + _ENTRY_BYTES
         with self._guard:
-            self.held -= self._entries.pop(key, (None, 0))[1]
+            self.held -= self._entries.pop(key, (None, 0, 0))[1]
             if size > self.limit:
                 return
-            self._entries[key] = (value, size)
-            self._used.add(key)
+            self._entries[key] = (value, size, self._round)
             self.held += size
             while self.held > self.limit:
-                _, (_, dropped) = self._entries.popitem(last=False)
+                _, (_, dropped, _) = self._entries.popitem(last=False)
                 self.held -= dropped
 
     def drop_unused(self) -> None:
         """Drop what was neither put nor asked for since the last call."""
         with self._guard:
-            for key in [key for key in self._entries if key not in self._used]:
+            for key in [key for key, (_, _, used) in self._entries.items() if used < self._round]:
                 self.held -= self._entries.pop(key)[1]
-            self._used.clear()
+            self._round += 1
 
     def clear(self) -> None:
         """Drop everything."""

@@ -10,7 +10,7 @@ from mpm_nodes.graph.substeps import fields_touched, resolve
 from mpm_nodes.solver.coefficients import tabled_law
 from mpm_nodes.solver.phases import with_melts
 
-__all__ = ["allocated", "columns_of"]
+__all__ = ["ALWAYS", "allocated", "columns_of"]
 
 ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
 """Allocated in every solve."""
@@ -51,7 +51,7 @@ def columns_of(recipe: Any, materials: Sequence[Material], given: Collection[str
         LawError: A material's law is unknown.
     """
     laws = [tabled_law(material) for material in with_melts(materials)]
-    state, inputs = ([name for law in laws for name in names(law)] for names in (lambda law: law.state, lambda law: law.inputs))
+    state, inputs = [name for law in laws for name in law.state], [name for law in laws for name in law.inputs]
     substeps = resolve(recipe)
     needed = [name for each in (substeps, *substeps.others) for name in fields_touched(each, "particles", state, inputs)]
     own = [name for law in laws for name in law.fields] + [name for name in given if name not in ATTRIBUTES]

@@ -62,7 +62,7 @@ def test_the_bound_holds_whatever_is_put(limit):
         name = str(random.integers(20))
         store.put(name, Cloud(np.zeros(random.integers(0, 300)))) if random.random() < 0.6 else store.get(name)
         assert 0 <= store.held <= limit
-    assert store.held == sum(size for _, size in store._entries.values())
+    assert store.held == sum(size for _, size, _ in store._entries.values())
     store.clear()
     assert store.held == 0
 

@@ -124,7 +124,7 @@ def test_two_cooks_choose_alike(tmp_path):
 
 
 def test_iterations_are_counted():
-    """A stiffer block takes more Krylov iterations for the same step, and costs more by what they cost."""
+    """A tighter tolerance takes more Krylov iterations for the same step, and costs more by what they cost."""
     costs = []
     for tolerance in (1e-2, 1e-8):
         block = wobbling(cube(JELLY))
