@@ -1,6 +1,6 @@
 """The functions of a law as kernels see them: in sixteen lanes and as compiled scalars, on columns of values.
 
-Each call compiles a loop of its own, in memory: for checks of laws, not for solves (see `materials.law_loops`).
+Each function gets a loop of its own: for checks of laws, not for solves (see `materials.law_loops`).
 """
 
 from __future__ import annotations
@@ -10,22 +10,33 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.kernels.lanes.arithmetic import const, select
-from mpm_nodes.kernels.lanes.memory import load, store
+from mpm_nodes.kernels.compile import jit
+from mpm_nodes.kernels.composition.generated import foreign_files, imported, written
 from mpm_nodes.materials.contract import OPTIONAL, REQUIRED, Law, LawError
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.verification.contract import Finding
 
 __all__ = ["argument_rows", "compiled_function", "functions_of", "in_lanes", "result_rows"]
 
-_SOURCE = """
+_SOURCE = '''"""{name} of the law "{law}": one loop over columns."""
+
+import sys
+
+from mpm_nodes.kernels.compile.jit import compiled
+from mpm_nodes.kernels.lanes.arithmetic import const, select
+from mpm_nodes.kernels.lanes.memory import load, store
+
+law = sys.modules["{module}"]
+
+
+@compiled(fastmath=False)
 def run(rows, out, stride, count):
     for i in range(0, count, {width}):
         x = {first}
         {arguments}
-        result = function({names})
+        result = law.{name}({names})
         {stores}
-"""
+'''
 
 
 def functions_of(law: Law) -> tuple[str, ...]:
@@ -95,9 +106,8 @@ def compiled_function(law: Law, name: str, dtype: Any, lanes: bool = True) -> Ca
     Raises:
         LawError: At the first call, when the function does not compile: says what numba said of it.
     """
-    import numba
-
-    run = numba.njit(error_model="numpy")(_loop(law, name, lanes))
+    title = f"{law.id}_{name}_{'lanes' if lanes else 'scalars'}"
+    run = imported(written(_source(law, name, lanes), title, foreign_files(law, ()))).run
     count = result_rows(law, name)
 
     def call(rows: np.ndarray) -> np.ndarray:
@@ -123,12 +133,12 @@ def reason(error: Exception) -> str:
     """Return what numba says of a function in one line: what was unknown, and where in the user's file."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if not line.startswith(("Failed in", "During", "[", "-", "There are", "- "))]
-    places = [line for line in lines if line.startswith("File ") and "law_calls" not in line]
+    places = [line for line in lines if line.startswith("File ") and str(jit.CACHE_FOLDER) not in line]
     return f"{type(error).__name__}: {' '.join(told[:2])[:300]}" + (f" ({places[-1].rstrip(':')})" if places else "")
 
 
-def _loop(law: Law, name: str, lanes: bool) -> Callable[..., None]:
-    """Return the loop over the columns, as Python."""
+def _source(law: Law, name: str, lanes: bool) -> str:
+    """Return the module of the loop over the columns."""
     get = (lambda row: f"load(rows, {row} * stride + i)") if lanes else (lambda row: f"rows[{row} * stride + i]")
     put = (
         (lambda row, value: f"store(out, {row} * stride + i, {value})")
@@ -144,16 +154,16 @@ def _loop(law: Law, name: str, lanes: bool) -> Callable[..., None]:
     takes = {**REQUIRED, **OPTIONAL}[name]
     state = f"state = ({''.join(group(entry) + ', ' for entry in law.state)})"
     lines = [state if a == "state" else f"{a} = {group(a, always=a == 'coeffs')}" for a in takes]
-    source = _SOURCE.format(
+    return _SOURCE.format(
+        law=law.id,
+        module=law.module.__name__,
+        name=name,
         width=16 if lanes else 1,
         first=get(0),
         arguments=_indented(lines),
         names=", ".join(takes),
         stores=_indented([put(row, value) for row, value in enumerate(_values(law, name))]),
     )
-    scope: dict[str, Any] = {"function": law.function(name), "load": load, "store": store, "const": const, "select": select}
-    exec(compile(source, f"<{law.id} {name}>", "exec"), scope)
-    return scope["run"]
 
 
 def _values(law: Law, name: str) -> list[str]:

@@ -1,10 +1,16 @@
-"""Machine code is made of what is called, and of nothing else; results do not depend on it."""
+"""Machine code is made once, of what is called, and of nothing else; results do not depend on it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 from numba.extending import overload
 
+from mpm_nodes.kernels.compile import machine_code
 from mpm_nodes.kernels.compile.jit import compiled, inline, overloaded, part
 from mpm_nodes.kernels.compile.machine_code import LinkedLibrary
 
@@ -170,3 +176,52 @@ def test_a_kernel_is_loaded_with_what_it_needs(tmp_path):
     assert result == 1.5 and stats.cache_misses and not stats.cache_hits
     result, stats = call_half()
     assert result == 1.5 and stats.cache_hits and not stats.cache_misses
+
+
+# ---------------------------------------------------------------- called by address
+@compiled
+def add_four_times(values, x):
+    add_twice(values, x)
+    add_twice(values, x)
+
+
+NEW_PROCESS = """
+import sys
+import numpy as np
+from mpm_nodes.kernels.compile import jit, machine_code
+machine_code.LARGE = 1
+import test_machine_code as tests
+values = np.zeros(3)
+tests.add_four_times(values, 1.5)
+print(values.tolist(), [sum(each.stats.cache_hits.values()) for each in (tests.add_four_times, tests.add_twice, tests._add_twice)])
+"""
+
+
+def test_large_functions_are_called_by_their_address_from_the_disk_cache_too(tmp_path):
+    """Their callers only name them. One that is stored needs them alone: its file is loaded without theirs, and they come first."""
+
+    def said():
+        options = {"cwd": Path(__file__).parent, "env": {**os.environ, "MPM_NODES_CACHE": str(tmp_path)}}
+        return subprocess.run([sys.executable, "-c", NEW_PROCESS], **options, capture_output=True, text=True, check=True).stdout
+
+    assert said().split("]") == ["[6.0, 6.0, 6.0", " [0, 0, 0", "\n"]
+    assert said().split("]") == ["[6.0, 6.0, 6.0", " [1, 1, 1", "\n"]
+    (stored,) = tmp_path.glob("kernels-*/*._add_twice-*")
+    stored.unlink()
+    assert said().split("]") == ["[6.0, 6.0, 6.0", " [1, 1, 0", "\n"]
+    assert stored.exists()
+
+
+def test_a_large_function_is_compiled_once(tmp_path, monkeypatch):
+    """Neither its caller nor the caller's caller holds its code."""
+    monkeypatch.setattr(machine_code, "LARGE", 1)
+    callers = (add_four_times, add_twice, _add_twice)
+    for dispatcher in callers:
+        monkeypatch.setattr(dispatcher._cache, "_folder", tmp_path)
+    values = np.zeros(3, np.float32)
+    add_four_times(values, np.float32(1.5))
+    assert np.array_equal(values, [6.0, 6.0, 6.0])
+    libraries = [list(dispatcher.overloads.values())[-1].library for dispatcher in callers]
+    for library, dispatcher in zip(libraries, callers, strict=True):
+        own = [f.name for f in library.get_defined_functions() if f.name.startswith("_ZN17test_machine_code")]
+        assert len(own) == 1 and dispatcher.__name__ in own[0]

@@ -25,6 +25,7 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 
 from mpm_nodes.kernels.compile import sources
+from mpm_nodes.kernels.compile.machine_code import Callee
 
 try:
     import fcntl
@@ -80,18 +81,31 @@ class KernelCache(_Cache):
             found = _read(path)  # another process may have compiled it while this one waited
             if found is not None:
                 self._unlock(path)
-        return None if found is None else CompileResult._rebuild(target_context, *found)
+        if found is None:
+            return None
+        result = CompileResult._rebuild(target_context, *found)
+        result.library._reload_init.update(result.reload_init)  # what links it needs the same; numba forgets it
+        self._settle(sig, result)
+        return result
 
     def save_overload(self, sig: Any, data: CompileResult) -> None:
         """Store what was compiled, and let waiting processes have it."""
         if not self._enabled:
             return
         path = self._path(sig, data.codegen)
+        self._settle(sig, data)
         try:
             if not (data.lifted or data.library.has_dynamic_globals):
                 _write(path, serialize.dumps(data._reduce()))
         finally:
             self._unlock(path)
+
+    def _settle(self, sig: Any, result: CompileResult) -> None:
+        """Let large functions that a module holds be called by their address."""
+        function, args = self._function, getattr(sig, "args", sig)
+        callee = Callee(function.__module__, function.__qualname__, tuple(args), result.fndesc.llvm_func_name)
+        if getattr(callee.dispatcher, "py_func", None) is function:
+            result.library.call_by_address(callee)
 
     # ---------------------------------------------------------------- files
     def _stem(self) -> str:
