@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mpm_nodes.data import Material, MpmNodesError
+from mpm_nodes.data.suggestions import nearest
 from mpm_nodes.materials.weak_compressibility import LIBRARY_DEPTH
 
 __all__ = ["LIBRARY", "R15_GRAVITY", "R15_LENGTHS", "R15_STRESS", "NamedMaterial", "named_material"]
@@ -205,7 +206,7 @@ def named_material(name: str, depth: float = LIBRARY_DEPTH) -> Material:
         MpmNodesError: When there is no entry of that name.
     """
     if name not in LIBRARY:
-        raise MpmNodesError(f"material {name!r}: not in the library; choose one of {', '.join(LIBRARY)}")
+        raise MpmNodesError(f"material {name!r}: not in the library; {nearest(name, LIBRARY, 'mpm-nodes nodes')}")
     entry = LIBRARY[name]
     params = dict(entry.params)
     if entry.law == "liquid":

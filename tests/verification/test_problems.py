@@ -7,7 +7,8 @@ import re
 import pytest
 
 from mpm_nodes import verification
-from mpm_nodes.commands.verify import listed
+from mpm_nodes.commands.listing import listed
+from mpm_nodes.commands.verify import topics_of
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.verification import Finding, VerificationProblem, viscosity
 
@@ -53,14 +54,15 @@ def test_the_list_names_every_problem_once_by_topic():
     """`verify --list` has them all, and takes topics; a name that is unknown leads there, near names first."""
     topics = verification.topics()
     assert [each for problems in topics.values() for each in problems] == list(PROBLEMS.values())
-    text = listed(topics, [])
+    told = topics_of(topics)
+    text = listed("verify", told)
     assert [line.split()[0] for line in text.splitlines() if line.startswith("  ")] == list(PROBLEMS)
-    assert "  flux_half_space (known misses: 1)  A flux" in text
-    some = listed(topics, ["transfers", "flux_half_space"]).splitlines()
+    assert "  flux_half_space  (known misses: 1) A flux" in text
+    some = listed("verify", told, ["transfers", "flux_half_space"]).splitlines()
     assert some[0] == "transfers:" and some[-2] == "heat boundaries:" and len(some) == len(topics["transfers"]) + 3
-    with pytest.raises(MpmNodesError, match=r"'transfer' is neither a topic nor a check; topics are .*transfers, conservation"):
-        listed(topics, ["transfer"])
-    for name, said in (("flux_halfspace", "did you mean flux_half_space"), ("xyz", f"--list` names all {len(PROBLEMS)}")):
+    with pytest.raises(MpmNodesError, match=r"'transfer' is not in the list; did you mean transfers"):
+        listed("verify", told, ["transfer"])
+    for name, said in (("flux_halfspace", "did you mean flux_half_space"), ("xyz", f"--list` lists all {len(PROBLEMS)}")):
         with pytest.raises(MpmNodesError, match=said) as caught:
             verification.run([name])
         assert len(str(caught.value)) < 250
