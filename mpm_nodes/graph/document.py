@@ -177,7 +177,7 @@ class Graph(Editable):
     def _slot(self, place: str) -> tuple[MutableMapping[str, Any], str]:
         name, _, rest = place.partition(".")
         if not rest:
-            refuse(place, "names no knob", "write node.knob, or settings.name")
+            refuse(place, "names no knob", "write NODE.KNOB, or settings.KNOB")
         entry = self[name].entry
         knob_name, _, inner = rest.partition(".")
         declaration = self.declaration(name)
