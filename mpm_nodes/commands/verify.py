@@ -74,7 +74,8 @@ def _marks(problem: Any) -> str:
 
 def show_record(record: Any) -> None:
     """Print a check as soon as it is there: some take minutes, and a run that is stopped has not been for nothing."""
-    print(f"{record.verdict:2}  {record.name}  {record.seconds:.1f} s", file=sys.stderr, flush=True)
+    used = f"{record.used:.0%} of the tolerance"
+    print(f"{record.verdict:2}  {record.name}  {used}  {record.seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def _as_dict(record: Any) -> dict[str, Any]:

@@ -8,9 +8,9 @@ import pytest
 
 from mpm_nodes import verification
 from mpm_nodes.commands.listing import listed
-from mpm_nodes.commands.verify import topics_of
+from mpm_nodes.commands.verify import show_record, topics_of
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.verification import Finding, VerificationProblem, viscosity
+from mpm_nodes.verification import Finding, Record, VerificationProblem, viscosity
 
 PROBLEMS = verification.problems()
 
@@ -92,6 +92,13 @@ def test_finding_outside_its_tolerance_fails(measured):
     """What lies outside, or is not a number, does not pass."""
     assert not Finding(1.0, measured, 0.1).passed
     assert Finding(1.0, 1.1, 0.11).passed and Finding.relative(-2.0, -2.1, 0.06).passed
+
+
+def test_what_is_used_of_a_tolerance_is_told(capsys):
+    """A share of it; nothing where an exact answer is met, everything where it is not a number."""
+    for expected, measured, tolerance, used in ((1.0, 1.09, 0.1, "90%"), (0.0, 0.0, 0.0, "0%"), (1.0, "nan", 0.1, "inf%")):
+        show_record(Record("one", "none", expected, measured, tolerance, True, 0.0))
+        assert f"one  {used} of the tolerance" in capsys.readouterr().err
 
 
 def test_wrong_physics_fails(monkeypatch):
