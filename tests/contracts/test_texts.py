@@ -30,7 +30,7 @@ SETTINGS = {field.name for field in dataclasses.fields(GraphSettings)}
 COMMAND = re.compile(r"`mpm-nodes ([a-z]+)([^`]*)`|\bmpm-nodes (" + "|".join(cli.COMMANDS) + r")\b([^`;()]*)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 SYMBOLS = re.compile(r"[a-zA-Z]{1,2}_\w+|mpm_nodes\w*")
-"""Symbols of formulas, which are no names, and names of packages."""
+"""Symbols of formulas, which are not names, and names of packages."""
 PYTHON = {
     *("advance_deformation", "any_lane", "from_arrays", "to_arrays", "needs_any", "parallel_for", "register_domain", "warn_if"),
     *("binary_little_endian", "houdini_version", "x86_64"),
