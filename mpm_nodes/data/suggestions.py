@@ -45,7 +45,8 @@ def nearest(name: Any, known: Iterable[str] | Callable[[], Iterable[str]], listi
     # of many names, those that begin like it
     first = max(0, min(place - MOST_COMPARED // 2, len(names) - MOST_COMPARED))
     compared = [each for each in names[first : first + MOST_COMPARED] if len(each) <= LONGEST_COMPARED]
-    near = difflib.get_close_matches(text[:LONGEST_COMPARED], compared, n=3, cutoff=0.5)
+    longer = [each for each in compared if len(text) > 2 and each.startswith(text)]
+    near = list(dict.fromkeys([*longer, *difflib.get_close_matches(text[:LONGEST_COMPARED], compared, n=3, cutoff=0.5)]))[:3]
     all_of_them = f"`{listing}` lists all {len(names)}" if listing and len(names) > MOST_LISTED else ""
     if near or all_of_them:
         return " ".join([*([f"did you mean {' or '.join(near)}?"] if near else []), *([all_of_them] if all_of_them else [])])

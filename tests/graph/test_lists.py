@@ -65,3 +65,4 @@ def test_no_cure_cuts_a_list_without_a_word():
     assert nearest("x", many).endswith(f"name{MOST_LISTED - 1:02d} and {40 - MOST_LISTED} more")
     assert nearest("x", many, "mpm-nodes nodes") == "`mpm-nodes nodes` lists all 40"
     assert nearest("nmae07", many, "mpm-nodes nodes").startswith("did you mean name07")
+    assert nearest("neo", ["snow", "neo_hookean"]).startswith("did you mean neo_hookean")  # its beginning counts first
