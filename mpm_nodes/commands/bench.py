@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
+from mpm_nodes.commands.listing import add_list, listed
 from mpm_nodes.commands.numbers import positive
 
 
@@ -12,6 +14,7 @@ def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     from mpm_nodes.bench import rows
 
+    add_list(command, "scenes, laws, kernels and transfers")
     which = command.add_mutually_exclusive_group()
     which.add_argument("--quick", action="store_true", help="10 thousand particles only: seconds")
     which.add_argument("--all", action="store_true", help="every combination: the better part of an hour")
@@ -19,12 +22,7 @@ def add(command: argparse.ArgumentParser) -> None:
     which.add_argument("--domain", action="store_true", help="the same drop in a domain 100 times larger instead")
     which.add_argument("--instructions", action="store_true", help="instructions a particle on six processors instead: 30 seconds")
     which.add_argument("--cores", action="store_true", help="predict speeds on 8, 16 and 64 cores instead")
-    for name, values in (
-        ("scene", rows.SCENES),
-        ("law", (*rows.LAWS, *rows.MATERIALS)),
-        ("kernel", rows.KERNELS),
-        ("transfer", rows.TRANSFERS),
-    ):
+    for name, values in rows_by_option().items():
         command.add_argument(f"--{name}", nargs="+", choices=values, help="rows of these (default: a short selection)")
     command.add_argument("--particles", nargs="+", type=positive, metavar="N", help="rows of these sizes")
     command.add_argument("--threads", nargs="+", type=positive, metavar="N", help="rows of these numbers of threads")
@@ -34,8 +32,20 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", type=Path, metavar="FILE", help="write the figures as JSON, rows as a list of records")
 
 
+def rows_by_option() -> dict[str, Sequence[str]]:
+    """Return what rows of the table may be of, by option."""
+    from mpm_nodes.bench import rows
+
+    laws = (*rows.LAWS, *rows.MATERIALS)
+    return {"scene": rows.SCENES, "law": laws, "kernel": rows.KERNELS, "transfer": rows.TRANSFERS}
+
+
 def run(args: argparse.Namespace) -> int:
     """Measure and print."""
     from mpm_nodes import bench
+
+    if args.list:
+        print(listed("bench", {f"--{name}": dict.fromkeys(values, "") for name, values in rows_by_option().items()}))
+        return 0
 
     return bench.main(args)

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.commands.cook import add_graph_options, load
+from mpm_nodes.commands.listing import add_list, listed
 
 
 def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    command.add_argument("name", nargs="?", metavar="NAME", help="node or stage to describe")
+    command.add_argument("name", nargs="?", metavar="NAME", help="node or stage to describe; with --list: a topic")
+    add_list(command, "everything (also without a name)")
     command.add_argument("--json", action="store_true", help="print declarations as JSON")
     command.add_argument("--markdown", action="store_true", help="print the list as a Markdown table")
     command.add_argument(
@@ -39,15 +41,15 @@ def run(args: argparse.Namespace) -> int:
     if args.explain_fusion:
         print(_explained(args))
         return 0
-    if args.name:
+    if args.name and not args.list:
         record = registry.get(args.name).to_json()
         print(json.dumps(record, indent=1, ensure_ascii=False) if args.json else describe(record), file=args.stream)
         return 0
     nodes = [declaration.to_json() for declaration in registry.nodes().values()]
     stages = [declaration.to_json() for declaration in registry.stages().values()]
     if args.json:
-        listed = {"nodes": nodes, "stages": stages, "presets": _presets(), "materials": _materials()}
-        print(json.dumps(listed, indent=1, ensure_ascii=False), file=args.stream)
+        whole = {"nodes": nodes, "stages": stages, "presets": _presets(), "materials": _materials()}
+        print(json.dumps(whole, indent=1, ensure_ascii=False), file=args.stream)
         return 0
     groups: dict[str, list[dict[str, Any]]] = {}
     for record in nodes:
@@ -65,11 +67,7 @@ def run(args: argparse.Namespace) -> int:
     lines["Materials of material_library"] = {
         each["name"]: f"{each['label']}: {each['law']}, {each['density']:g} kg/m^3 ({each['source']})" for each in _materials()
     }
-    width = max(len(name) for group in lines.values() for name in group)
-    for title, group in lines.items():
-        print(f"\n{title}")
-        for name, text in group.items():
-            print(f"  {name:{width}}  {text}")
+    print(listed("nodes", lines, [args.name] if args.name else []))
     print("\nmpm-nodes nodes NAME describes one, with its ports and knobs")
     return 0
 

@@ -6,8 +6,12 @@ import argparse
 from pathlib import Path
 
 from mpm_nodes.commands import cook
+from mpm_nodes.commands.listing import add_list, listed
 from mpm_nodes.commands.numbers import real
 from mpm_nodes.commands.packaged_samples import samples_folder
+
+TOPICS = {"Y15": "foam", "R15": "viscoelastic matter", "S14": "melting", "C21": "surface tension"}
+"""What samples show, by the source that they follow."""
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -29,6 +33,7 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--minutes", type=real(0.0, above=True), metavar="N", help="end the cook after so long (default: 19 for --size paper)"
     )
+    add_list(command, "the samples")
     command.add_argument("--strict", action="store_true", help="exit with 1 for known misses, too")
     cook.add_graph_options(command)
     cook.add_cook_options(command)
@@ -40,10 +45,11 @@ def run(args: argparse.Namespace) -> int:
     """List the samples, or run one or its study."""
     from mpm_nodes_samples.reproduction.index import SAMPLES, sample_named
 
-    if args.name is None:
-        width = max(map(len, SAMPLES)) + 2
+    if args.list or args.name is None:
+        topics: dict[str, dict[str, str]] = {}
         for sample in SAMPLES.values():
-            print(f"{sample.name:{width}}{sample.doc}")
+            topics.setdefault(TOPICS.get(sample.source[:3], "several at once"), {})[sample.name] = sample.doc
+        print(listed("sample", topics, [args.name] if args.name else []))
         return 0
     chosen = sample_named(args.name)
     if args.study:

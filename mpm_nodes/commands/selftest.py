@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpm_nodes.commands.listing import add_list, listed
 from mpm_nodes.commands.numbers import real, whole
 from mpm_nodes.data import InputError
+from mpm_nodes.data.suggestions import nearest
 
 if TYPE_CHECKING:
     from mpm_nodes.selftest.parts import Part
@@ -25,6 +27,7 @@ def add(command: argparse.ArgumentParser) -> None:
         "--hours", type=real(0.0, 1000.0, above=True), metavar="H", help="the long form, for so many hours (default: minutes)"
     )
     command.add_argument("--seed", type=whole(0), default=1, metavar="S", help="from which every case follows (default: 1)")
+    add_list(command, "the parts")
     command.add_argument("--only", action="append", default=[], metavar="PART", help="only this part; may be given again")
     command.add_argument("--out", type=Path, metavar="FILE", help="write the figures: Markdown, or JSON for a name in .json")
     command.add_argument(
@@ -43,11 +46,15 @@ def run(args: argparse.Namespace) -> int:
     from mpm_nodes.selftest.parts import PARTS
     from mpm_nodes.selftest.session import Session, show_line
 
+    names = {part.name: part.promise for part in PARTS}
+    if args.list:
+        print(listed("selftest", {"parts for --only": names}, args.only))
+        return 0
     if sys.platform != "linux":
         raise InputError("selftest: kills, watches and limits processes as Linux lets it; run it there")
-    unknown = [name for name in args.only if name not in {part.name for part in PARTS}]
+    unknown = [name for name in args.only if name not in names]
     if unknown:
-        raise InputError(f"selftest: there is no part {unknown[0]!r}; there are {', '.join(part.name for part in PARTS)}")
+        raise InputError(f"selftest: there is no part {unknown[0]!r}; {nearest(unknown[0], names, 'mpm-nodes selftest --list')}")
     parts = [part for part in PARTS if not args.only or part.name in args.only]
     out = args.out or args.resume
     session = Session(args.seed, args.hours, args.keep, samples_folder(), show_line, lambda: _write(out, session, parts))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.data import MpmNodesError
+from mpm_nodes.commands.listing import add_list, listed
 
 FIELDS = ("name", "source", "expected", "measured", "tolerance", "passed", "seconds")
 """Columns of the table; a record in the JSON list also has "advice", a text that is empty where nothing is advised, and "known":
@@ -23,7 +23,7 @@ def add(command: argparse.ArgumentParser) -> None:
     speed = command.add_mutually_exclusive_group()
     speed.add_argument("--fast", action="store_true", help="only checks that take seconds")
     speed.add_argument("--all", action="store_true", help="every check, also those that take minutes")
-    command.add_argument("--list", action="store_true", help="list the checks by topic, and run none")
+    add_list(command, "the checks")
     command.add_argument("--strict", action="store_true", help="exit with 1 for known misses, too")
     command.add_argument("--law", metavar="LAW", help="check this law instead: its id, or the Python file of a law of your own")
     command.add_argument("--json", type=Path, metavar="FILE", help="write the records as a JSON list")
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     from mpm_nodes.graph import registry
 
     if args.list:
-        print(listed(verification.topics(), args.names))
+        print(listed("verify", topics_of(verification.topics()), args.names))
         return 0
     if args.law:
         registry.default()  # files on MPM_NODES_PATH may register laws
@@ -62,33 +62,20 @@ def run(args: argparse.Namespace) -> int:
     return 1 if failed or (known and args.strict) else 0
 
 
-def listed(topics: Mapping[str, Sequence[Any]], names: Sequence[str]) -> str:
-    """Return the checks by topic, a line each.
+def topics_of(problems: Mapping[str, Sequence[Any]]) -> dict[str, dict[str, str]]:
+    """Return by topic what each check is, with what is slow or known to miss."""
+    return {topic: {each.name: f"{_marks(each)}{each.summary()}" for each in group} for topic, group in problems.items()}
 
-    Args:
-        topics: Problems by topic.
-        names: Topics, or checks, to list; none for all of them.
 
-    Raises:
-        MpmNodesError: A name is neither.
-    """
-    every = {problem.name for problems in topics.values() for problem in problems}
-    for name in names:
-        if name not in topics and name not in every:
-            raise MpmNodesError(f"verify: '{name}' is neither a topic nor a check; topics are {', '.join(topics)}")
-    lines = []
-    for topic, problems in topics.items():
-        chosen = [each for each in problems if not names or topic in names or each.name in names]
-        lines += [f"{topic}:"] if chosen else []
-        for each in chosen:
-            marks = [*(["slow"] if each.slow else []), *([f"known misses: {len(each.misses)}"] if each.misses else [])]
-            lines.append(f"  {each.name}" + (f" ({', '.join(marks)})" if marks else "") + f"  {each.summary()}")
-    return "\n".join(lines)
+def _marks(problem: Any) -> str:
+    marks = [*(["slow"] if problem.slow else []), *([f"known misses: {len(problem.misses)}"] if problem.misses else [])]
+    return f"({', '.join(marks)}) " if marks else ""
 
 
 def show_record(record: Any) -> None:
     """Print a check as soon as it is there: some take minutes, and a run that is stopped has not been for nothing."""
-    print(f"{record.verdict:2}  {record.name}  {record.seconds:.1f} s", file=sys.stderr, flush=True)
+    used = f"{record.used:.0%} of the tolerance"
+    print(f"{record.verdict:2}  {record.name}  {used}  {record.seconds:.1f} s", file=sys.stderr, flush=True)
 
 
 def _as_dict(record: Any) -> dict[str, Any]:

@@ -67,8 +67,8 @@ class SurfaceTension:
                 f"surface tension: hot_temperature = {self.hot_temperature:g} K is below temperature = {self.temperature:g} K; "
                 "exchange them, and the two tensions"
             )
-        for name, unit in (("table", "N/m"), ("solute_table", "")):
-            object.__setattr__(self, name, _ascending(name, getattr(self, name), unit))
+        for name, said, unit in (("table", "table", "N/m"), ("solute_table", "the solute's table", "")):
+            object.__setattr__(self, name, _ascending(said, getattr(self, name), unit))
         curves = tuple((str(other), _ascending(f"that against '{other}'", rows, "N/m")) for other, rows in self.interface_tables)
         object.__setattr__(self, "interface_tables", curves)
         for other, rows in curves:
@@ -78,9 +78,13 @@ class SurfaceTension:
                     "tension among the interfaces"
                 )
         if not all(0.0 <= at <= 1.0 for at, _ in self.solute_table):
-            raise MpmNodesError("surface tension: a concentration of solute_table lies outside 0 to 1; give shares of the solute")
+            raise MpmNodesError(
+                "surface tension: a concentration of the solute's table lies outside 0 to 1; give shares of the solute"
+            )
         if any(share > 1.0 for _, share in self.solute_table):
-            raise MpmNodesError("surface tension: a share of solute_table is above 1; give the share of the way to solute_tension")
+            raise MpmNodesError(
+                "surface tension: a share of the solute's table is above 1; give the share of the way to its tension"
+            )
 
     @property
     def varies(self) -> bool:

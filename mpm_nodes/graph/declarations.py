@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import Facts, Field, GraphSettings, Limit
+from mpm_nodes.data.suggestions import nearest
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.knobs import Knob
 
@@ -129,6 +130,10 @@ class Declaration:
     def knob(self, name: str) -> Knob | None:
         """Return a knob by name, or None."""
         return next((knob for knob in self.knobs if knob.name == name), None)
+
+    def nearest_knob(self, name: Any) -> str:
+        """Return a cure for a name that is none of the knobs: the nearest of them, or where they are listed."""
+        return nearest(name, [knob.name for knob in self.knobs], f"mpm-nodes nodes {self.id}")
 
     def defaults(self) -> dict[str, Any]:
         """Return the knobs that have a default, as they stand in a graph file."""

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import GraphSettings, Range
+from mpm_nodes.data.suggestions import few_suggestions, nearest
 from mpm_nodes.graph import keys, strict_json
 from mpm_nodes.graph import registry as registries
 from mpm_nodes.graph.declare import parse_docstring
@@ -31,7 +32,7 @@ from mpm_nodes.graph.folder import holds_json, replace_named
 from mpm_nodes.graph.knobs import Knob, to_json
 from mpm_nodes.graph.problems import GraphError, Problem, Problems
 from mpm_nodes.graph.recipe import SubstepRecipe
-from mpm_nodes.graph.registry import Registry, few_suggestions, nearest
+from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.strict_json import refuse
 
 FORMAT = "mpm_nodes.graph"
@@ -176,13 +177,13 @@ class Graph(Editable):
     def _slot(self, place: str) -> tuple[MutableMapping[str, Any], str]:
         name, _, rest = place.partition(".")
         if not rest:
-            refuse(place, "names no knob", "write node.knob, or settings.name")
+            refuse(place, "names no knob", "write NODE.KNOB, or settings.KNOB")
         entry = self[name].entry
         knob_name, _, inner = rest.partition(".")
         declaration = self.declaration(name)
         knob = declaration.knob(knob_name) if declaration else None
         if declaration is not None and knob is None:
-            refuse(f"{name}.{knob_name}", "is not a knob", nearest(knob_name, [knob.name for knob in declaration.knobs]))
+            refuse(f"{name}.{knob_name}", "is not a knob", declaration.nearest_knob(knob_name))
         if not inner:
             return entry.knobs, knob_name
         if knob is not None and knob.kind != "substeps":

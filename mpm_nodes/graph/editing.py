@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from mpm_nodes.data.suggestions import nearest
 from mpm_nodes.graph.declarations import NodeDeclaration, Port
 from mpm_nodes.graph.entries import ID, Entry
 from mpm_nodes.graph.knobs import to_json
 from mpm_nodes.graph.recipe import declared_type
-from mpm_nodes.graph.registry import Registry, nearest, nearest_type
+from mpm_nodes.graph.registry import LISTING, Registry, nearest_type
 from mpm_nodes.graph.strict_json import refuse
 
 __all__ = ["Editable"]
@@ -190,7 +191,7 @@ class Editable:
                 entry.knobs[key] = to_json(value)
             else:
                 known = [*(port.name for port in declaration.ports), *(knob.name for knob in declaration.knobs)]
-                refuse(f"{name}.{key}", "is neither a port nor a knob", nearest(key, known))
+                refuse(f"{name}.{key}", "is neither a port nor a knob", nearest(key, known, f"{LISTING} {declaration.id}"))
         return entry
 
     def _port(self, place: str) -> tuple[str, Port]:

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from mpm_nodes.data.suggestions import nearest
 from mpm_nodes.graph.declarations import Declaration
 from mpm_nodes.graph.knobs import to_json
 from mpm_nodes.graph.problems import Problem, Problems
-from mpm_nodes.graph.registry import Registry, nearest
+from mpm_nodes.graph.registry import Registry
 from mpm_nodes.graph.strict_json import refuse
 
 FORMAT_VERSION = 1

@@ -16,6 +16,7 @@ from typing import Any
 
 import mpm_nodes
 from mpm_nodes.data import Cancelled, FrameContext, InputError, MpmNodesError, OutputError
+from mpm_nodes.data.suggestions import nearest
 from mpm_nodes.graph.declare import type_name
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.events import EventStream
@@ -25,7 +26,6 @@ from mpm_nodes.graph.parts import Parts, SolvedFrames
 from mpm_nodes.graph.plan import Plan, PlannedNode, plan_graph
 from mpm_nodes.graph.preflight import free_memory, free_space
 from mpm_nodes.graph.problems import GraphError, Problem, Problems
-from mpm_nodes.graph.registry import nearest
 from mpm_nodes.graph.store import ABSENT, DiskStore, MemoryStore, freeze
 from mpm_nodes.graph.transaction import FrameTransaction, output_error
 

@@ -5,10 +5,6 @@ Nothing is imported before the first question. Graph files never name code to lo
 
 from __future__ import annotations
 
-import bisect
-import contextlib
-import contextvars
-import difflib
 import hashlib
 import importlib
 import importlib.metadata
@@ -24,6 +20,7 @@ from typing import Any
 
 import mpm_nodes
 from mpm_nodes.data import InputError, MpmNodesError
+from mpm_nodes.data.suggestions import nearest
 from mpm_nodes.graph.declare import Declaration, NodeDeclaration, StageDeclaration
 from mpm_nodes.regular_files import check_regular
 
@@ -54,6 +51,8 @@ NODE_MODULES = (
 STAGE_ROOM = "mpm_nodes.solver.stages"
 PATH_VARIABLE = "MPM_NODES_PATH"
 ENTRY_POINTS = "mpm_nodes"
+LISTING = "mpm-nodes nodes"
+"""Command that lists nodes, stages, presets and materials; followed by one of them, it lists its ports and knobs."""
 
 
 class RegistryError(MpmNodesError):
@@ -165,45 +164,10 @@ class Registry:
         return self.find(name) is not None
 
 
-MOST_SUGGESTIONS, MOST_COMPARED, LONGEST_COMPARED = 100, 60, 100
-"""Names that are suggested for within `few_suggestions`, since comparing takes time and few are read; names compared for each, and
-letters of those."""
-_left: contextvars.ContextVar[list[int] | None] = contextvars.ContextVar("suggestions left", default=None)
-
-
-@contextlib.contextmanager
-def few_suggestions() -> Iterator[None]:
-    """Suggest names for the first `MOST_SUGGESTIONS` mistakes inside the block only."""
-    token = _left.set([MOST_SUGGESTIONS])
-    try:
-        yield
-    finally:
-        _left.reset(token)
-
-
-def nearest(name: Any, known: Iterable[str] | Callable[[], Iterable[str]]) -> str:
-    """Return a cure for an unknown name: the nearest known ones, or all of them; a function is called for them only when needed."""
-    left = _left.get()
-    if left is not None:
-        if not left[0]:
-            return "give a name that is known"
-        left[0] -= 1
-    names, text = sorted(known() if callable(known) else known), str(name)
-    place = bisect.bisect(names, text)
-    # of many names, those that begin like it
-    first = max(0, min(place - MOST_COMPARED // 2, len(names) - MOST_COMPARED))
-    compared = [each for each in names[first : first + MOST_COMPARED] if len(each) <= LONGEST_COMPARED]
-    near = difflib.get_close_matches(text[:LONGEST_COMPARED], compared, n=3, cutoff=0.5)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    shown = [each if len(each) <= LONGEST_COMPARED else each[:LONGEST_COMPARED] + "..." for each in names[:12]]
-    return f"known are {', '.join(shown)}{', ...' if len(names) > 12 else ''}" if names else "there is none to choose"
-
-
 def nearest_type(name: Any, known: Iterable[str] | Callable[[], Iterable[str]]) -> str:
     """Return a cure for an unknown node or stage: `nearest`, and where those of one's own are looked for."""
     folders = os.environ.get(PATH_VARIABLE, "")
-    return f"{nearest(name, known)}; your own are read from the folders of {PATH_VARIABLE} ({folders or 'not set'})"
+    return f"{nearest(name, known, LISTING)}; your own are read from the folders of {PATH_VARIABLE} ({folders or 'not set'})"
 
 
 # ---------------------------------------------------------------- loading

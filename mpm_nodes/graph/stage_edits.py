@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mpm_nodes.data import domain_names
+from mpm_nodes.data.suggestions import nearest
 from mpm_nodes.graph.declarations import StageDeclaration
 from mpm_nodes.graph.entries import ID, Entry
 from mpm_nodes.graph.problems import GraphError, Problem, Problems
-from mpm_nodes.graph.registry import Registry, nearest, nearest_type
+from mpm_nodes.graph.registry import Registry, nearest_type
 from mpm_nodes.graph.strict_json import refuse
 
 __all__ = ["EDITS", "Stages", "apply_edits"]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import domain_names
+from mpm_nodes.data.suggestions import nearest
 from mpm_nodes.graph import entries as entry_files
 from mpm_nodes.graph import keys, order, strict_json
 from mpm_nodes.graph import registry as registries
@@ -20,7 +21,7 @@ from mpm_nodes.graph.declarations import StageDeclaration
 from mpm_nodes.graph.entries import Entry
 from mpm_nodes.graph.knobs import Knob, to_json
 from mpm_nodes.graph.problems import GraphError, Problem, Problems
-from mpm_nodes.graph.registry import Registry, nearest, nearest_type
+from mpm_nodes.graph.registry import LISTING, Registry, nearest_type
 from mpm_nodes.graph.stage_edits import Stages, apply_edits
 
 FORMAT = "mpm_nodes.substeps"
@@ -116,7 +117,7 @@ def document_of(value: Any, registry: Registry, problems: Problems) -> Any:
             problems.add(key, "does not stand beside a preset", None, "preset, set, edits", "remove it")
     name = value["preset"]
     if not isinstance(name, str) or name not in registry.presets:
-        problems.append(Problem("preset", "is not a preset", name, "", nearest(name, registry.presets)))
+        problems.append(Problem("preset", "is not a preset", name, "", nearest(name, registry.presets, LISTING)))
         return {}
     return strict_json.read(registry.presets[name])
 
@@ -246,7 +247,7 @@ def check_knobs(place: str, declaration: Any, values: Mapping[str, Any], problem
     known = [knob.name for knob in declaration.knobs]
     for name in values:
         if name not in known:
-            problems.add(f"{place}.{name}", "is not a knob", cure=partial(nearest, name, known))
+            problems.add(f"{place}.{name}", "is not a knob", cure=partial(declaration.nearest_knob, name))
 
 
 def _apply_settings(substeps: Substeps, written: Stages, problems: Problems) -> None:
@@ -261,7 +262,7 @@ def _apply_settings(substeps: Substeps, written: Stages, problems: Problems) -> 
                 message = f"names stage {stage}, which does not exist"
                 problems.add(f"parameters.{name}", message, cure=partial(nearest, stage, written.entries))
             elif declaration and declaration.knob(knob) is None:
-                cure = nearest(knob, [k.name for k in declaration.knobs])
+                cure = declaration.nearest_knob(knob)
                 problems.append(Problem(f"parameters.{name}", f"names {stage}.{knob}, which is not a knob", cure=cure))
 
     def choices() -> list[str]:

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from mpm_nodes.data.suggestions import few_suggestions, nearest
 from mpm_nodes.graph import keys, order
 from mpm_nodes.graph.declarations import NodeDeclaration, Port, StageDeclaration, type_name
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.hazards import order_problems
 from mpm_nodes.graph.knobs import to_json
 from mpm_nodes.graph.problems import GraphError, Problem, Problems
-from mpm_nodes.graph.registry import Registry, few_suggestions, nearest, nearest_type
+from mpm_nodes.graph.registry import Registry, nearest_type
 from mpm_nodes.graph.substep_document import Substeps, check_knobs, load_substeps, version_problems
 
 __all__ = ["Examination", "GraphError", "Problem", "Wiring", "check", "examine", "validate"]

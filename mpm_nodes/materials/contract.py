@@ -61,6 +61,7 @@ from typing import Any, ClassVar, NoReturn, Protocol
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, Field, Material, MpmNodesError, Range
+from mpm_nodes.data.suggestions import nearest
 from mpm_nodes.materials.composition import compose_module, faults
 from mpm_nodes.materials.parameters import BUILT_IN
 from mpm_nodes.materials.values import FloatType
@@ -212,7 +213,7 @@ def law(name: str) -> Law:
     """
     if name not in _LAWS:
         if name not in BUILT_IN:
-            raise LawError(f"law {name!r}: unknown; choose one of {', '.join(law_ids())}")
+            raise LawError(f"law {name!r}: unknown; {nearest(name, law_ids())}")
         register_law(importlib.import_module(f"mpm_nodes.materials.{name}"))
     return _LAWS[name]
 

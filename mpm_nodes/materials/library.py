@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mpm_nodes.data import Material, MpmNodesError
+from mpm_nodes.data.suggestions import nearest
+from mpm_nodes.materials.weak_compressibility import LIBRARY_DEPTH
 
 __all__ = ["LIBRARY", "R15_GRAVITY", "R15_LENGTHS", "R15_STRESS", "NamedMaterial", "named_material"]
 
@@ -193,15 +195,20 @@ LIBRARY: dict[str, NamedMaterial] = {
 """Named parameter sets by id."""
 
 
-def named_material(name: str) -> Material:
+def named_material(name: str, depth: float = LIBRARY_DEPTH) -> Material:
     """Return a material of the library.
+
+    Args:
+        name: Which one.
+        depth: How deep its liquids lie [m]: their bulk modulus grows with it.
 
     Raises:
         MpmNodesError: When there is no entry of that name.
     """
     if name not in LIBRARY:
-        raise MpmNodesError(f"material {name!r}: not in the library; choose one of {', '.join(LIBRARY)}")
+        raise MpmNodesError(f"material {name!r}: not in the library; {nearest(name, LIBRARY, 'mpm-nodes nodes')}")
     entry = LIBRARY[name]
-    return Material(
-        entry.law, dict(entry.params), entry.density, entry.label, entry.tear_threshold, entry.recovery_time, entry.viscosity
-    )
+    params = dict(entry.params)
+    if entry.law == "liquid":
+        params["bulk_modulus"] *= depth / LIBRARY_DEPTH
+    return Material(entry.law, params, entry.density, entry.label, entry.tear_threshold, entry.recovery_time, entry.viscosity)

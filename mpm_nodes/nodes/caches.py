@@ -261,15 +261,19 @@ def export_layer(layer: Any, path: Path) -> None:
 def _found(told: PreflightContext) -> dict[str, Any]:
     """Tell what the first frame of the shot brings: a box around the points of each material, and what they carry.
 
-    Where they cannot be read nothing is told: the node itself says why.
+    Where that frame cannot be read nothing is told: the node itself says why.
+
+    Raises:
+        InputError: The file cannot be opened.
     """
     wired, knobs = told.every("material", "materials"), told.knobs
+    stage = _opened(knobs["path"])
     if told.inputs.get("material") and not wired:
         return {}
     try:
         frame = told.settings.start + knobs["frame_offset"]
-        found = _read(told.settings, frame, next(iter(wired), None), knobs["path"], knobs["prim"], knobs["spacing"])
-    except (MpmNodesError, ImportError):
+        found = _read(told.settings, frame, next(iter(wired), None), stage, knobs["path"], knobs["prim"], knobs["spacing"])
+    except MpmNodesError:
         return {}
     half = 0.5 * found.spacing
     bodies = []
@@ -308,7 +312,7 @@ def read_points(
     """
     if ctx.frame <= ctx.settings.start:
         _tell_of_another_rate(path, ctx.settings.fps)
-    return _read(ctx.settings, ctx.frame + frame_offset, material, path, prim, spacing)
+    return _read(ctx.settings, ctx.frame + frame_offset, material, _opened(path), path, prim, spacing)
 
 
 def _tell_of_another_rate(path: Path, fps: float) -> None:
@@ -329,15 +333,21 @@ def _tell_of_another_rate(path: Path, fps: float) -> None:
         )
 
 
-def _read(settings: GraphSettings, frame: int, material: Material | None, path: Path, prim: str, spacing: float) -> Particles:
-    """Return the particles of a file at a frame of the shot."""
+def _opened(path: Path) -> Any:
     from usd_io import require_usd
 
     require_usd()
     from usd_io.stage_reader import open_stage
+
+    return open_stage(path)
+
+
+def _read(
+    settings: GraphSettings, frame: int, material: Material | None, stage: Any, path: Path, prim: str, spacing: float
+) -> Particles:
+    """Return the particles of a stage, opened from a file, at a frame of the shot."""
     from usd_io.stage_reader import read_points as read_from_stage
 
-    stage = open_stage(path)
     found = read_from_stage(stage, frame, prim, point_codes(settings, stage))
     materials = (material,) if material is not None else found.materials
     if not materials:

@@ -66,16 +66,20 @@ def mesh_needs(told: PreflightContext) -> dict[str, Any]:
 def volume_needs(told: PreflightContext) -> dict[str, Any]:
     """Return memory and points of a collider from a .vdb file, as read; of a sequence by its first file.
 
-    Where it cannot be read the needs are unknown: the node itself says why.
+    Where that one cannot be read the needs are unknown: the node itself says why, at the frame that lacks it.
+
+    Raises:
+        InputError: The one file cannot be read, or holds no level set of that name.
     """
-    knobs, settings = told.knobs, told.settings
-    try:
-        path = knobs["path"]
-        if knobs["sequence"]:
-            path = sequence_files(settings.start, settings, path, knobs["frame_offset"])[0]
-        body = vdb_body(told.kept, path, knobs["grid"], knobs["velocity_grid"], knobs["scale"], knobs["resample"])
-    except (MpmNodesError, ImportError):
-        return {UNKNOWN: True}
+    knobs, settings, path = told.knobs, told.settings, told.knobs["path"]
+    how = (knobs["grid"], knobs["velocity_grid"], knobs["scale"], knobs["resample"])
+    if not knobs["sequence"]:
+        body = vdb_body(told.kept, path, *how)
+    else:
+        try:
+            body = vdb_body(told.kept, sequence_files(settings.start, settings, path, knobs["frame_offset"])[0], *how)
+        except MpmNodesError:
+            return {UNKNOWN: True}
     points, copies = len(body.mesh.points), SEQUENCE_COPIES if knobs["sequence"] else STILL_COPIES
     still = 0 if knobs["sequence"] else points
     return {"memory": copies * body.level_set.nbytes, "mesh_points": points, "still_points": still, "shared": OPENVDB}

@@ -8,7 +8,7 @@ from mpm_nodes.data import ATTRIBUTES, BIRTH, MpmNodesError, Particles
 from mpm_nodes.graph.declarations import PreflightContext
 from mpm_nodes.nodes.bodies import marks
 
-__all__ = ["column", "known_as", "refuse_unknown", "tension_of"]
+__all__ = ["column", "known_as", "own_name", "refuse_unknown", "tension_of"]
 
 DERIVED = {"speed": ("velocity",), "age": (BIRTH,), "J": (), "surface_tension": ()}
 """Names of what is computed, and the columns that it needs."""
@@ -16,7 +16,9 @@ DERIVED = {"speed": ("velocity",), "age": (BIRTH,), "J": (), "surface_tension": 
 
 def known_as(particles: Particles | frozenset[str], name: str) -> bool:
     """Whether `column` can give this of particles, or of some with these columns."""
-    return name in particles or _alias(name) in particles or (name in DERIVED and all(need in particles for need in DERIVED[name]))
+    return (
+        name in particles or own_name(name) in particles or (name in DERIVED and all(need in particles for need in DERIVED[name]))
+    )
 
 
 def column(where: str, particles: Particles, name: str) -> np.ndarray:
@@ -33,8 +35,8 @@ def column(where: str, particles: Particles, name: str) -> np.ndarray:
     """
     if name in particles:
         return particles[name]
-    if _alias(name) in particles:
-        return particles[_alias(name)]
+    if own_name(name) in particles:
+        return particles[own_name(name)]
     _refuse_unknown(where, frozenset(particles.attributes), name)
     if name == "speed":
         return np.linalg.norm(particles["velocity"], axis=1).astype(np.float32)
@@ -89,7 +91,7 @@ def tension_of(particles: Particles) -> np.ndarray:
     return (found * held("tension_scale")).astype(np.float32)
 
 
-def _alias(name: str) -> str:
+def own_name(name: str) -> str:
     """Return our name of what USD or papers call so."""
     for known in ATTRIBUTES.values():
         if name in (known.usd.removeprefix("primvars:"), known.symbol, known.houdini):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, A, FrameContext, MpmNodesError, OutputError, OutputPath, Particles, Range, Unitless
+from mpm_nodes.data import ATTRIBUTES, A, FrameContext, OutputError, OutputPath, Particles, Range, Unitless
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.keys import NotKeyable
-from mpm_nodes.nodes.bodies import marks
+from mpm_nodes.nodes.derived import column, own_name, refuse_unknown
 
 _PLY_TYPES = {"f": ("float", "<f4"), "i": ("int", "<i4"), "u": ("int", "<i4"), "b": ("uchar", "u1")}
 
@@ -33,14 +32,14 @@ class ExportedPoints(NamedTuple):
 
 OBJ_BYTES = 39
 """A line of an OBJ file."""
+ATTRIBUTES_KNOB = "export_points.attributes"
 
 
 def _exported(told: PreflightContext) -> dict[str, Any]:
     """Tell what it writes, and refuse attributes that the particles will not have."""
-    columns, form = marks(told, "particles")["columns"], told.knobs["format"]
-    for name in told.knobs["attributes"] if columns is not None and form is PointFormat.PLY else ():
-        _refuse_unknown(columns, name)
-    names = {"position", *told.knobs["attributes"]}
+    form, names = told.knobs["format"], {"position", *map(own_name, told.knobs["attributes"])}
+    if form is PointFormat.PLY:
+        refuse_unknown(ATTRIBUTES_KNOB, told, *told.knobs["attributes"])
     ply = sum(4 * (ATTRIBUTES[name].rows if name in ATTRIBUTES else 1) for name in names)
     each = OBJ_BYTES if form is PointFormat.OBJ else ply
     writes = (_file_name(told.knobs["path"], told.settings.start, form),)
@@ -50,11 +49,6 @@ def _exported(told: PreflightContext) -> dict[str, Any]:
 def _file_name(path: Path, number: int, format: PointFormat) -> str:
     name = numbered(str(path), number)
     return name + ("" if name.endswith(f".{format.value}") else f".{format.value}")
-
-
-def _refuse_unknown(columns: Collection[str], name: str) -> None:
-    if name not in columns:
-        raise MpmNodesError(f"export_points.attributes: the particles have no '{name}'; they have {', '.join(sorted(columns))}")
 
 
 @node(category="Cache", label="Export Points", version=1, preflight=_exported)
@@ -74,7 +68,7 @@ def export_points(
         path: File below the output folder; #### stands for the frame number, the format's ending is added.
         format: OBJ: text, a `v` line a point; PLY: binary, little endian.
         every: Write every n-th frame, counted from the first.
-        attributes: Particle attributes in PLY files, besides the position; OBJ holds none.
+        attributes: Particle attributes in PLY files, besides the position, also computed ones (speed, age, J); OBJ holds none.
     """
     if ctx.files is None:
         raise OutputError("export_points: there is no output folder; cook the graph (mpm-nodes cook GRAPH --out DIR)")
@@ -122,10 +116,10 @@ def ply_bytes(particles: Particles, attributes: tuple[str, ...] = ("velocity",))
     """
     fields: list[tuple[str, str, str, np.ndarray]] = []
     for name in ("position", *(name for name in attributes if name != "position")):
-        _refuse_unknown(particles.attributes, name)
-        column = particles[name].reshape(len(particles), math.prod(particles[name].shape[1:]))
-        ply, code = _PLY_TYPES[column.dtype.kind]
-        fields += [(label, ply, code, column[:, n]) for n, label in enumerate(_labels(name, column.shape[1]))]
+        held = column(ATTRIBUTES_KNOB, particles, name)
+        held = held.reshape(len(particles), math.prod(held.shape[1:]))
+        ply, code = _PLY_TYPES[held.dtype.kind]
+        fields += [(label, ply, code, held[:, n]) for n, label in enumerate(_labels(name, held.shape[1]))]
     record = np.empty(len(particles), [(label, code) for label, _, code, _ in fields])
     for label, _, _, values in fields:
         record[label] = values

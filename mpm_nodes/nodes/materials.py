@@ -17,6 +17,7 @@ from mpm_nodes.data import (
     Kelvins,
     KilogramsPerCubicMetre,
     Material,
+    Metres,
     Pascals,
     PascalSeconds,
     Range,
@@ -30,6 +31,7 @@ from mpm_nodes.graph.declare import PreflightContext, node, parse_docstring
 from mpm_nodes.graph.keys import KeysTravel, NotKeyable
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.parameters import BUILT_IN
+from mpm_nodes.materials.weak_compressibility import LIBRARY_DEPTH
 
 __all__ = ["material_node"]
 
@@ -132,15 +134,26 @@ else:
     category="Material",
     label="Material Library",
     version=2,
-    preflight=lambda told: {"materials": (named_material(told.knobs["name"].value),)},
+    preflight=lambda told: {"materials": (named_material(told.knobs["name"].value, told.knobs["depth"]),)},
 )
-def material_library(*, name: LibraryMaterial = LibraryMaterial.SNOW) -> Material:
+def material_library(
+    *,
+    name: LibraryMaterial = LibraryMaterial.SNOW,
+    depth: A[
+        float,
+        Metres,
+        Range(min=0.0, exclusive_min=True, soft_min=1e-3, soft_max=10.0, log=True),
+        NotKeyable("matter keeps the modulus that it was made with"),
+    ] = LIBRARY_DEPTH,
+) -> Material:
     """Take a ready material: snow, rubber, water, ...
 
     Args:
         name: Which one; sources and numbers are in `mpm_nodes.materials.library`.
+        depth: How deep its liquids lie: their bulk modulus, softer than the real one, grows with it. Shallow ones need fewer
+            explicit substeps: a quarter of the depth, half of them. Other materials do not follow it.
     """
-    return named_material(name.value)
+    return named_material(name.value, depth)
 
 
 def _told_again(told: PreflightContext) -> dict[str, Any]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mpm_nodes.data import GraphSettings, Material, WallRule
+from mpm_nodes.data import GraphSettings, WallRule
 from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.declare import PreflightContext
 from mpm_nodes.graph.preflight import UNKNOWN, free_memory, in_words
@@ -39,6 +38,9 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     """Estimate the solve's memory at its last frame, and say what will surprise."""
     from mpm_nodes.nodes.own_weight import mouth_warnings, weight_warnings
     from mpm_nodes.nodes.rods import rod_warnings
+    from mpm_nodes.nodes.stiff_liquids import liquid_notes
+    from mpm_nodes.solver.columns import columns_of
+    from mpm_nodes.solver.periodic import refuse_half_periodic
 
     scale = 1.0 if told.knobs["precision"] is Precision.SINGLE else 2.0
     each = scale * (BYTES + (HELD if _is_implicit(told.knobs["substeps"]) else 0))
@@ -51,15 +53,14 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     around, fields = (told.total("ambient", fact) > 0 for fact in ("ambient", "tension_fields"))
     matter = marks(told, "sources", "emitters")
     wired = WiredIn(matter["heated"], matter["scaled"], tempered, around, airs, fields)
-    _refuse_half_periodic(told.knobs)
+    sides = [told.knobs[f"wall_{axis}_{side}"] for axis in "xyz" for side in ("low", "high")]
+    refuse_half_periodic(sides)
     warnings = unread(bodies, told.knobs["substeps"], wired, whole=not matter["untold"])
     warnings += [*weight_warnings(bodies, gravity), *inside_warnings(told)]
     warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
     if not told.total("colliders", "carries"):
         warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
-    unsure = streamed > 0 and any(
-        told.knobs[f"wall_{axis}_{side}"] is WallRule.DELETE for axis in "xyz" for side in ("low", "high")
-    )
+    unsure = streamed > 0 and WallRule.DELETE in sides
     if unsure:
         need = streamed * each
         if need > 0.5 * free_memory():
@@ -72,12 +73,11 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     particles = int(min(particles + streamed, 2.0**62))
     memory = int(particles * each) + BYTES_ALWAYS
     if told.ranks > 1:
-        warnings += _shared(told)
+        warnings += _shared(told.knobs["substeps"], WallRule.PERIODIC in sides)
         memory = int(particles * scale * (BYTES / told.ranks + GATHERED)) + BYTES_ALWAYS
     materials = [body.material for body in bodies]
-    columns = (
-        None if matter["untold"] or matter["columns"] is None else _columns(told.knobs["substeps"], materials, matter["columns"])
-    )
+    known = not matter["untold"] and matter["columns"] is not None
+    columns = columns_of(told.knobs["substeps"], materials, matter["columns"]) if known else None
     return {
         "memory": memory,
         "values": int(scale * PUBLISHED * particles),
@@ -87,23 +87,10 @@ def expected(told: PreflightContext) -> dict[str, Any]:
         "mean_particles": mean,
         "bodies": bodies,
         "warnings": warnings,
+        "notes": tuple(liquid_notes(bodies, flows, told.knobs["substeps"], gravity, clock, told.settings)),
         "columns": columns,
         UNKNOWN: unsure,
     }
-
-
-def _columns(recipe: Any, materials: Sequence[Material], given: frozenset[str]) -> frozenset[str]:
-    """Return what the particles of a solve carry."""
-    from mpm_nodes.solver.columns import columns_of
-
-    return columns_of(recipe, materials, given)
-
-
-def _refuse_half_periodic(knobs: Mapping[str, Any]) -> None:
-    """Refuse a periodic side opposite to another one."""
-    from mpm_nodes.solver.periodic import refuse_half_periodic
-
-    refuse_half_periodic([knobs[f"wall_{axis}_{side}"] for axis in "xyz" for side in ("low", "high")])
 
 
 def _middle(settings: GraphSettings) -> float:
@@ -120,13 +107,12 @@ def _is_implicit(recipe: Any) -> bool:
     return any(is_implicit((stage, one.knobs[name]) for name, stage in one.declarations.items()) for one in every)
 
 
-def _shared(told: PreflightContext) -> list[str]:
+def _shared(recipe: Any, periodic: bool) -> list[str]:
     """Refuse what ranks cannot share, and return what it is well to know of the rest."""
     from mpm_nodes.graph.substeps import plan_substeps, resolve
     from mpm_nodes.solver.ranks.refusals import refuse_on_ranks, warnings_on_ranks
 
-    resolved = resolve(told.knobs["substeps"])
+    resolved = resolve(recipe)
     plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
-    periodic = any(told.knobs[f"wall_{axis}_{side}"] is WallRule.PERIODIC for axis in "xyz" for side in ("low", "high"))
     refuse_on_ranks(plans, (int(periodic),) * 3)
     return list(warnings_on_ranks(plans))

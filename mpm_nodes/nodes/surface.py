@@ -13,7 +13,7 @@ import numpy as np
 from mpm_nodes.data import ATTRIBUTES, A, LevelSet, Mesh, Metres, MpmNodesError, Particles, Range, Unitless
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.nodes.bodies import marks
-from mpm_nodes.nodes.derived import column, known_as, refuse_unknown
+from mpm_nodes.nodes.derived import column, known_as, own_name, refuse_unknown
 from mpm_nodes.nodes.dressing import dressed, with_columns
 from mpm_nodes.nodes.libraries import OPENVDB
 from mpm_nodes.nodes.skin import HALF_WIDTH, MOST, REACH, VOXEL, Shape, holding, level_set_of, volumes_of
@@ -197,6 +197,7 @@ def _shown(told: PreflightContext) -> dict[str, Any]:
 
 
 def _is_number(name: str) -> bool:
+    name = own_name(name)
     return name not in ATTRIBUTES or ATTRIBUTES[name].shape == ()
 
 

@@ -62,7 +62,7 @@ PARTS = (
         600,
         10,
     ),
-    Part("memory", f"{_ROOM}.memory", "exit code 0 or 5, never a signal; what is whole has equal bytes", 5, 30, 10),
+    Part("memory", f"{_ROOM}.memory", "exit code 0 or 5, or a library ends it, which is told; resumed byte-equal", 5, 30, 10),
     Part("cooks", f"{_ROOM}.cooks", "equal bits; one writer at a time; gone within 2 s and resumed byte-equal", 5, 100, 10, 1),
     Part("soak", f"{_ROOM}.soak", "cooks end well; resident memory grows less than 1 %", 30, 2000, 10, 1),
 )

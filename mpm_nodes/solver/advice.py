@@ -6,7 +6,7 @@ import dataclasses
 import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,14 +15,12 @@ from mpm_nodes.graph import keys, registry, strict_json
 from mpm_nodes.materials.contract import Law, law
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.moduli import moduli_of
+from mpm_nodes.materials.weak_compressibility import LIBRARY_DEPTH, enough_bulk_modulus
 
-__all__ = ["CURES", "MANY", "Advice", "preset_words", "slowing", "softening"]
+__all__ = ["CURES", "KINDS", "MANY", "Advice", "StiffLiquid", "preset_words", "slowing", "softening", "why_so_many"]
 
 MANY = 200
 """Substeps of a frame from which on a liquid in explicit substeps is told why, and what to take."""
-SINKS, SQUEEZED, SLOW = 0.25, 0.05, 0.2
-"""A liquid is stiff enough where its surface sinks by so many cells, its floor is squeezed by so much, and where it moves at so
-many of its speeds of sound."""
 KINDS = ("sample_surface", "conduct_heat", "diffuse_concentration", "collide_bodies", "detect_tears")
 """Stages that say what a substep graph is for: another preset can take its place where it has the same of them."""
 COARSER = "raise settings.cell_size"
@@ -92,27 +90,15 @@ class Advice:
         found = next((each for each in solver.particles.laws if each.label == name), None)
         if substeps < MANY or limit != "elastic wave" or found is None or solver.share is not None or not self._explicit():
             return ""
-        knob = next(iter(softening(found.material)), "")
         gravity = math.hypot(*solver.step_context.gravity)
         mine = solver.particles.unpack("material") == found.index
-        if found.moduli.shear or not knob or not gravity or not mine.any():
+        if found.moduli.shear or not gravity or not mine.any():
             return ""
         heights = solver.particles.unpack("position")[mine] @ (np.array(solver.step_context.gravity) / gravity)
-        depth, speed, h = float(np.ptp(heights)) + solver.spacing, self._speed(found.index), solver.cell_size
-        weight = found.density * gravity * depth
-        enough = max(weight * max(0.5 * depth / (SINKS * h), 1.0 / SQUEEZED), found.density * (speed / SLOW) ** 2)
-        bulk = found.moduli.bulk
-        presets = preset_words(self._kinds(), True)
-        text = f"{substeps} substeps a frame: pressure waves of '{name}' may cross half a cell in each"
-        if enough < 0.5 * bulk:
-            enough = float(f"{enough:.1e}")
-            viscous = found.viscous_step(found.viscosity, h) if found.viscosity > 0.0 else math.inf
-            fewer = f"{max(1.0, min(math.sqrt(bulk / enough), viscous / solver.step_context.dt)):.2g}"
-            text += (
-                f"; its {knob} is {bulk:.3g} Pa, and {enough:.2g} Pa would do for a depth of {depth:.2g} m on cells of {h:.2g} m, "
-                f"in {fewer} times fewer substeps: {_lowered((knob,), found.material)}"
-            )
-        return text + (f"; or solve with {presets}" if presets else "")
+        depth, h = float(np.ptp(heights)) + solver.spacing, solver.cell_size
+        liquid = StiffLiquid(found.material, found.moduli.bulk, depth, self._speed(found.index))
+        longest = found.viscous_step(found.viscosity, h) / solver.step_context.dt if found.viscosity > 0.0 else math.inf
+        return why_so_many(f"{substeps}", liquid, gravity, h, preset_words(self._kinds(), True), longest)
 
     def _explicit(self) -> bool:
         """Whether explicit substeps run that no preset chose from others."""
@@ -144,6 +130,47 @@ class Advice:
         if self._solver.colliders.fastest and self._solver.colliders.fastest >= 0.5 * speed:
             return self._slower_body()
         return f"lower the velocity that particles of '{label}' are given, up to {speed:.3g} m/s now, or {COARSER}"
+
+
+class StiffLiquid(NamedTuple):
+    """A liquid in explicit substeps.
+
+    Attributes:
+        material: What it is.
+        bulk_modulus: Of now [Pa].
+        depth: [m].
+        speed: At which it moves [m/s].
+    """
+
+    material: Material
+    bulk_modulus: float
+    depth: float
+    speed: float
+
+
+def why_so_many(count: str, liquid: StiffLiquid, gravity: float, cell_size: float, presets: str, longest: float = math.inf) -> str:
+    """Return why a frame of a liquid takes many substeps, and what to take instead; "" where there is nothing to take.
+
+    Args:
+        count: How many substeps, in words.
+        liquid: The liquid.
+        gravity: [m/s^2].
+        cell_size: [m].
+        presets: Other substeps, as `preset_words` has them.
+        longest: Times the substep of now that something else allows.
+    """
+    material, bulk, depth, speed = liquid
+    name, enough = material.label or material.law, enough_bulk_modulus(material.density, gravity, depth, cell_size, speed)
+    knob = next(iter(softening(material)), "")
+    softer, why = "", f"{count} substeps a frame: pressure waves of '{name}' ask for so many"
+    if knob and enough < 0.5 * bulk:
+        fewer = f"{max(1.0, min(math.sqrt(bulk / enough), longest)):.2g}"
+        moves = f" and {speed:.2g} m/s" if speed * speed > gravity * depth else ""
+        softer = (
+            f"; its {knob} is {bulk:.3g} Pa, and {enough:.2g} Pa would do for a depth of {depth:.2g} m{moves} on cells of "
+            f"{cell_size:.2g} m, in {fewer} times fewer substeps: {_lowered((knob,), material, enough / bulk)}"
+        )
+    return f"{why}{softer}{f'; or solve with {presets}' if presets else ''}" if softer or presets else ""
 
 
 def softening(material: Material) -> tuple[str, ...]:
@@ -206,15 +233,31 @@ def _halved(material: Material, measure: Callable[[Law, np.ndarray], float]) -> 
             yield name
 
 
-def _lowered(names: Sequence[str], material: Material) -> str:
-    """Return 'lower these parameters', and where: an entry of the library has no knobs."""
+def _lowered(names: Sequence[str], material: Material, share: float = 0.0) -> str:
+    """Return 'lower these parameters', and where: an entry of the library has no knobs but the depth of its liquids.
+
+    `share` is what of its modulus would do for a liquid, where that is known.
+    """
     if not names:
         return "take a softer material"
+    entry, depth = _entry_of(material)
+    if entry and share:
+        return f'set depth of material_library "{entry}" to {share * depth:.2g} m'
     text = f"lower {' or '.join(names)} of '{material.label or material.law}'"
-    mine = (material.law, material.params, material.density)
-    ready = {name: named_material(name) for name in LIBRARY}
-    entry = next((name for name, each in ready.items() if (each.law, each.params, each.density) == mine), "")
     return f'{text} (a node material_{material.law} in place of material_library "{entry}" has the knob)' if entry else text
+
+
+def _entry_of(material: Material) -> tuple[str, float]:
+    """Return the entry of the library that a material is, and the depth that it was taken for [m]; "" for none."""
+    for name in LIBRARY:
+        ready, depth, params = named_material(name), LIBRARY_DEPTH, dict(material.params)
+        if ready.law == material.law == "liquid":
+            stiff = ready.params["bulk_modulus"]
+            depth *= params.get("bulk_modulus", stiff) / stiff
+            params["bulk_modulus"] = stiff
+        if (ready.law, ready.label, ready.params, ready.density) == (material.law, material.label, params, material.density):
+            return name, depth
+    return "", LIBRARY_DEPTH
 
 
 def _speed_of(emitter: Any) -> float:

@@ -9,11 +9,11 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Callable, Sequence
 
 from mpm_nodes.data import MpmNodesError
+from mpm_nodes.data.suggestions import nearest
 from mpm_nodes.verification.contract import Finding, Record, VerificationProblem, registered
 
 __all__ = ["Finding", "Record", "VerificationProblem", "problems", "run", "run_law", "topics"]
@@ -102,9 +102,7 @@ def run(
     known = problems()
     unknown = [name for name in names or () if name not in known]
     if unknown:
-        near = difflib.get_close_matches(unknown[0], known, 3)
-        meant = f"did you mean {' or '.join(near)}? " if near else ""
-        raise MpmNodesError(f"verify: there is no problem '{unknown[0]}'; {meant}`mpm-nodes verify --list` names all {len(known)}")
+        raise MpmNodesError(f"verify: there is no problem '{unknown[0]}'; {nearest(unknown[0], known, 'mpm-nodes verify --list')}")
     chosen = [known[name] for name in names] if names else list(known.values())
     if fast or not (names or all):
         chosen = [problem for problem in chosen if not problem.slow]

@@ -72,6 +72,14 @@ class Record:
     known: bool = False
 
     @property
+    def used(self) -> float:
+        """Share of the tolerance that the difference takes: above 1 where the check fails, 0 where an exact answer is met."""
+        if isinstance(self.measured, str):
+            return math.inf
+        difference = abs(self.measured - self.expected)
+        return difference / self.tolerance if self.tolerance > 0.0 else math.inf if difference else 0.0
+
+    @property
     def verdict(self) -> str:
         """Whether it holds, in the words of the samples: `ok`, `known miss` or `MISSED`."""
         return "ok" if self.passed else "known miss" if self.known else "MISSED"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mpm_nodes.data import InputError
+from mpm_nodes.data.suggestions import nearest
 from mpm_nodes_samples.reproduction import figures, melting, phases, viscoelastic
 from mpm_nodes_samples.reproduction.entries import Camera, PaperSize, Sample
 from mpm_nodes_samples.reproduction.tension_index import TENSION
@@ -305,5 +306,5 @@ def sample_named(name: str) -> Sample:
         InputError: When there is none of that name.
     """
     if name not in SAMPLES:
-        raise InputError(f"sample '{name}': there is none of that name; choose one of {', '.join(SAMPLES)}")
+        raise InputError(f"sample '{name}': there is none of that name; {nearest(name, SAMPLES, 'mpm-nodes sample --list')}")
     return SAMPLES[name]

@@ -11,7 +11,7 @@ import pytest
 
 from mpm_nodes import Graph
 from mpm_nodes.cli import main
-from mpm_nodes.data import LevelSet, Mesh, Particles
+from mpm_nodes.data import LevelSet, Mesh, MpmNodesError, Particles
 from mpm_nodes.graph import preflight, registry
 from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.executor import execute
@@ -71,8 +71,11 @@ def test_what_cannot_be_known_is_named(tmp_path, capsys):
     graph.add("write_cache", "cache", particles="solve.particles", colliders=[ball])
     needs = preflight.needs_of(preflight.estimate(plan_graph(graph), 1), 2)
     assert needs.unknown == ("mine", "solve", "cache") and needs.in_words().startswith("needs at least")
-    graph.add("collide_vdb", "tube", path="absent.vdb")
+    graph.add("collide_vdb", "tube", path="absent.0001.vdb", sequence=True)
     assert set(preflight.needs_of(preflight.estimate(plan_graph(graph), 1), 2).unknown) == {"mine", "solve", "cache", "tube"}
+    graph.set("tube.sequence", False)
+    with pytest.raises(MpmNodesError, match="no such file"):
+        preflight.estimate(plan_graph(graph), 1)
     flood = shot("stream")
     flood.set("solve.wall_y_low", "delete")
     path = str(flood.save(tmp_path / "flood.json"))

@@ -89,8 +89,15 @@ def test_heat_sources_and_factors_of_points_are_told(tmp_path):
     assert "matter has a factor on its tension" in text
 
 
-def test_a_file_that_cannot_be_read_is_left_to_the_node(tmp_path):
-    """Nothing is told of it before the cook; the node says why."""
-    assert told(scene(tmp_path / "nothing.usda", solid, HEAT)) == []
-    with pytest.raises(MpmNodesError, match=r"nothing\.usda"):
-        execute(scene(tmp_path / "nothing.usda", solid, PLAIN), out=tmp_path / "out")
+def test_a_frame_that_cannot_be_read_is_left_to_the_node(tmp_path):
+    """Nothing is told of it before the cook; the node says why. Without the file, or with one that is no USD, nothing is valid."""
+    path = points_file(tmp_path)
+    graph = scene(path, solid, HEAT)
+    graph.set("read.prim", "/others")
+    assert told(graph) == []
+    with pytest.raises(MpmNodesError, match="/others"):
+        execute(graph, out=tmp_path / "out")
+    (tmp_path / "mesh.obj").write_text("v 0 0 0\n")
+    for name, said in (("nothing.usda", "no such file"), ("mesh.obj", "is Wavefront OBJ")):
+        with pytest.raises(MpmNodesError, match=said):
+            told(scene(tmp_path / name, solid, HEAT))

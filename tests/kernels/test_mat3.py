@@ -190,7 +190,7 @@ def test_safe_step_keeps_orientation():
 
 
 def test_a_hopeless_step_is_not_taken():
-    """Where eight halvings do not help, the old deformation stays; where that is no better, a thousandth of the volume does."""
+    """Where eight halvings do not help, the old deformation stays; where that fails as well, a thousandth of the volume does."""
     F = np.stack([np.diag([1.2, 0.9, 1.1]), np.diag([1.0, 1.0, -1.0]), np.eye(3)])
     A = np.stack([-1e3 * np.eye(3), np.zeros((3, 3)), 0.1 * np.eye(3)])
     new = matrices(mat3.advance_deformation(columns(F), columns(A)))

@@ -169,9 +169,9 @@ def test_tension_follows_curves():
     np.testing.assert_allclose(soapy.surface_tension.at(np.full(3, 300.0), np.array([0.05, 0.1, 2.0])), [0.64, 0.28, 0.1])
     assert soapy.surface_tension.largest == 1.0 and curve.surface_tension.varies
     assert Material.from_json(soapy.to_json()) == soapy
-    with pytest.raises(MpmNodesError, match=r"rows of solute_table do not ascend; sort them"):
+    with pytest.raises(MpmNodesError, match=r"rows of the solute's table do not ascend; sort them"):
         SurfaceTension(1.0, solute_table=((0.2, 0.0), (0.1, 1.0)))
-    with pytest.raises(MpmNodesError, match=r"a share of solute_table is above 1"):
+    with pytest.raises(MpmNodesError, match=r"a share of the solute's table is above 1"):
         SurfaceTension(1.0, solute_table=((0.0, 0.0), (1.0, 1.5)))
     with pytest.raises(MpmNodesError, match=r"solute_diffusivity = -1 m\^2/s; give a finite value >= 0"):
         SurfaceTension(1.0, solute_diffusivity=-1.0)
@@ -208,7 +208,7 @@ def test_tables_of_a_solute_do_not_speak_of_temperatures():
     assert "row 2 at 0.1 does not follow 0.2" in told
     assert "rows [place, value]" in " ".join(table.fault([0.2]))
     assert not any(word in told for word in ("kelvin", " K", "temperature"))
-    with pytest.raises(MpmNodesError, match=r"a concentration of solute_table lies outside 0 to 1"):
+    with pytest.raises(MpmNodesError, match=r"a concentration of the solute's table lies outside 0 to 1"):
         material_surfactant(WATER, table=((0.0, 0.0), (35.0, 1.0)))
 
 

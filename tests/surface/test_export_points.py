@@ -59,7 +59,7 @@ def test_ply_holds_positions_velocities_and_chosen_columns():
     assert np.array_equal(np.stack([record[f"v{n}"] for n in "xyz"], 1), POINTS["velocity"].astype(np.float32))
     assert np.array_equal(record["mass"], POINTS["mass"].astype(np.float32))
     assert np.array_equal(record["id"], POINTS["id"])
-    with pytest.raises(MpmNodesError, match="have no 'heat'; they have id, mass, position, velocity"):
+    with pytest.raises(MpmNodesError, match="have no 'heat'; they have J, id, mass, position, speed, surface_tension, velocity"):
         ply_bytes(POINTS, ("heat",))
 
 

@@ -7,9 +7,10 @@ import re
 import pytest
 
 from mpm_nodes import verification
-from mpm_nodes.commands.verify import listed
+from mpm_nodes.commands.listing import listed
+from mpm_nodes.commands.verify import show_record, topics_of
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.verification import Finding, VerificationProblem, viscosity
+from mpm_nodes.verification import Finding, Record, VerificationProblem, viscosity
 
 PROBLEMS = verification.problems()
 
@@ -53,14 +54,15 @@ def test_the_list_names_every_problem_once_by_topic():
     """`verify --list` has them all, and takes topics; a name that is unknown leads there, near names first."""
     topics = verification.topics()
     assert [each for problems in topics.values() for each in problems] == list(PROBLEMS.values())
-    text = listed(topics, [])
+    told = topics_of(topics)
+    text = listed("verify", told)
     assert [line.split()[0] for line in text.splitlines() if line.startswith("  ")] == list(PROBLEMS)
-    assert "  flux_half_space (known misses: 1)  A flux" in text
-    some = listed(topics, ["transfers", "flux_half_space"]).splitlines()
+    assert re.search(r"  incompressible_layer +\(slow, known misses: 1\) Foam", text)
+    some = listed("verify", told, ["transfers", "flux_half_space"]).splitlines()
     assert some[0] == "transfers:" and some[-2] == "heat boundaries:" and len(some) == len(topics["transfers"]) + 3
-    with pytest.raises(MpmNodesError, match=r"'transfer' is neither a topic nor a check; topics are .*transfers, conservation"):
-        listed(topics, ["transfer"])
-    for name, said in (("flux_halfspace", "did you mean flux_half_space"), ("xyz", f"--list` names all {len(PROBLEMS)}")):
+    with pytest.raises(MpmNodesError, match=r"'transfer' is not in the list; did you mean transfers"):
+        listed("verify", told, ["transfer"])
+    for name, said in (("flux_halfspace", "did you mean flux_half_space"), ("xyz", f"--list` lists all {len(PROBLEMS)}")):
         with pytest.raises(MpmNodesError, match=said) as caught:
             verification.run([name])
         assert len(str(caught.value)) < 250
@@ -90,6 +92,13 @@ def test_finding_outside_its_tolerance_fails(measured):
     """What lies outside, or is not a number, does not pass."""
     assert not Finding(1.0, measured, 0.1).passed
     assert Finding(1.0, 1.1, 0.11).passed and Finding.relative(-2.0, -2.1, 0.06).passed
+
+
+def test_what_is_used_of_a_tolerance_is_told(capsys):
+    """A share of it; nothing where an exact answer is met, everything where it is not a number."""
+    for expected, measured, tolerance, used in ((1.0, 1.09, 0.1, "90%"), (0.0, 0.0, 0.0, "0%"), (1.0, "nan", 0.1, "inf%")):
+        show_record(Record("one", "none", expected, measured, tolerance, True, 0.0))
+        assert f"one  {used} of the tolerance" in capsys.readouterr().err
 
 
 def test_wrong_physics_fails(monkeypatch):
