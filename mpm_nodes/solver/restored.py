@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mpm_nodes.data import InputError
 from mpm_nodes.solver.stores import Saved
-
-if TYPE_CHECKING:
-    from mpm_nodes.solver.run import SubstepSolver
-    from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["refuse_other_facts", "refuse_unsound"]
 
@@ -21,11 +17,11 @@ FURTHEST_BLOCK = 1 << 24
 MOST_PARTICLES = 1 << 40
 
 
-def refuse_unsound(particles: ParticleStore, saved: Saved) -> None:
+def refuse_unsound(particles: Any, saved: Saved) -> None:
     """Refuse what no solve of this kind saved.
 
     Args:
-        particles: The store that shall restore it.
+        particles: The `ParticleStore` that shall restore it.
         saved: What was read from a file.
 
     Raises:
@@ -39,8 +35,8 @@ def refuse_unsound(particles: ParticleStore, saved: Saved) -> None:
         raise InputError(f"checkpoint: its particles do not fit together ({fault}); cook again without --resume")
 
 
-def refuse_other_facts(solver: SubstepSolver, facts: dict[str, Any]) -> None:
-    """Refuse facts of a checkpoint, besides those of its particles, of which no solve can go on.
+def refuse_other_facts(solver: Any, facts: dict[str, Any]) -> None:
+    """Refuse facts of a checkpoint, besides those of its particles, of which no `SubstepSolver` can go on.
 
     Raises:
         InputError: They are of another kind.
@@ -85,7 +81,7 @@ def _is_number(value: Any) -> bool:
     return _is_real(value) and math.isfinite(value)
 
 
-def _tables_fault(particles: ParticleStore, saved: Saved) -> str:
+def _tables_fault(particles: Any, saved: Saved) -> str:
     tables, count = saved.tables, saved.facts["count"]
     start, coord = tables["block_start"], tables["block_coord"]
     blocks = len(coord)
@@ -113,7 +109,7 @@ def _tables_fault(particles: ParticleStore, saved: Saved) -> str:
     return "" if np.isfinite(tables["origin"]).all() else "origin"
 
 
-def _fields_fault(particles: ParticleStore, saved: Saved) -> str:
+def _fields_fault(particles: Any, saved: Saved) -> str:
     count = saved.facts["count"]
     for name, values in saved.fields.items():
         rows, held = (3, particles.offset) if name == "position" else (particles.table[name].rows, particles.array(name))
