@@ -16,7 +16,7 @@ from typing import Any
 
 from mpm_nodes.search_path import trusted_path
 
-__all__ = ["become_isolated", "command", "last_words", "launch", "meant", "run", "start"]
+__all__ = ["NO_MARK", "become_isolated", "command", "last_words", "launch", "meant", "run", "start"]
 
 _BEGIN = (
     "import sys; sys.path[:] = {path!r}; from mpm_nodes.orphans import end_with_parent; end_with_parent({parent}); "
@@ -35,6 +35,8 @@ _SCRIPT = "import runpy; del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='
 LONGEST_WORDS = 300
 ENDED = 64
 """What `cli.work` adds to its exit code: one below it comes from elsewhere, such as `os._exit` in a node."""
+NO_MARK = "-1"
+"""What `cli.work` gets where nobody looks at what it reads (`reads.new_mark`)."""
 _UNFLUSHED, _OUTPUT = 120, 5
 """Exit code of Python where its last words could not be written, and ours for that."""
 

@@ -14,8 +14,16 @@ import sys
 from collections.abc import Sequence
 
 import mpm_nodes
-from mpm_nodes import children, launched, orphans, supervisor
-from mpm_nodes.data import Cancelled, MpmNodesError, OutputError
+from mpm_nodes import children, launched, orphans, reads, search_path, supervisor
+
+try:
+    from mpm_nodes.data import Cancelled, MpmNodesError, OutputError
+except ImportError as error:
+    if not search_path.PROGRAM:
+        raise
+    said = (str(error).strip().splitlines() or ["no reason given"])[-1]
+    print(f"mpm-nodes: error: {sys.executable} cannot import what mpm-nodes needs ({said}); install it there", file=sys.stderr)
+    sys.exit(5)
 from mpm_nodes.terminal import open_closed_streams, plain, plain_lines, stream_of_results
 
 COMMANDS = (
@@ -134,8 +142,10 @@ def _leave_output() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def work(*argv: str) -> None:
-    """Run one command for the process that supervises it, and leave with its exit code."""
+def work(mark: str, *argv: str) -> None:
+    """Run one command for the process that supervises it, and leave with its exit code; what it reads goes to `mark`."""
+    if mark != children.NO_MARK:
+        reads.follow(int(mark))
     orphans.end_with_input()
     supervisor.leave_signals_to_parent()
     sys.exit(children.ENDED + main(argv))

@@ -25,15 +25,19 @@ PROGRAM = _is_program()
 
 
 def trusted_path() -> list[str]:
-    """Return `sys.path` without the working folder and without relative entries of PYTHONPATH; our own root comes last.
+    """Return `sys.path` without the working folder and without relative entries of PYTHONPATH; our own root follows.
 
-    The folder of the main script is left out as well: it is the script's, and a child that this package starts runs our code.
+    Entries of PYTHONPATH come last: modules of a user's own nodes are found there, and no numpy there takes the place of the one
+    that is installed. The folder of the main script is left out: it is the script's, and a child that this package starts runs
+    our code.
     """
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     shunned = {_real(entry) for entry in given if not os.path.isabs(entry)} | {_real(os.curdir)} | _script_folder()
     own = _real(OWN_ROOT)
     kept = [entry for entry in sys.path if os.path.isabs(entry) and _real(entry) not in shunned and _real(entry) != own]
-    return [*kept, OWN_ROOT]
+    last = {_real(entry) for entry in given} - _installed()
+    behind = [entry for entry in kept if _real(entry) in last]
+    return [*(entry for entry in kept if entry not in behind), OWN_ROOT, *behind]
 
 
 def forget_working_folder() -> None:
@@ -49,6 +53,12 @@ def refuse_settings_beside_graphs() -> None:
 
         sys.modules["yaml"] = None  # type: ignore[assignment]  # numba then cannot read it; nothing of ours needs YAML
         warnings.filterwarnings("ignore", message="A Numba config file is found")  # its cure, installing YAML, would be wrong
+
+
+def _installed() -> set[str]:
+    """Return the folders that packages are installed in, by what Python loads before the first line."""
+    site = sys.modules.get("site")
+    return {_real(entry) for entry in (*site.getsitepackages(), site.getusersitepackages())} if site else set()
 
 
 def _script_folder() -> set[str]:

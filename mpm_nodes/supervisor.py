@@ -17,18 +17,25 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mpm_nodes import children, search_path
+from mpm_nodes import children, reads, search_path
 
 __all__ = ["supervise", "wanted"]
 
 PATIENCE = 1.0
 """Seconds from a stop until the child is ended hard: on a busy machine, gone in under two."""
+TASKS = 1.0
+"""Seconds more for a command that has to end tasks of its own."""
+LOOK = 1.0
+"""Seconds from one look at what the child reads to the next."""
+LONGEST_READ = 1800.0
+"""Seconds in which a library comes back from whatever it reads. What can be bounded by counts never gets so far."""
 CANCELLED, DEFECT, LIMITED = 3, 1, 5
-COMMANDS = ("validate", "cook", "demo", "sample", "render", "check", "verify", "bench")
+COMMANDS = ("validate", "cook", "demo", "sample", "render", "check", "verify", "bench", "farm", "join")
 READERS = ("validate", "check")
 """Commands that only read: what crashes a library in them is a file."""
 WARNINGS = tuple(getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2") if hasattr(signal, name))
@@ -43,15 +50,22 @@ def wanted(args: argparse.Namespace) -> bool:
 
 def supervise(argv: Sequence[str], args: argparse.Namespace) -> int:
     """Run the command line `argv`, whose parsed form is `args`, in a child; return its exit code."""
-    watch = _SignalWatch()
+    watch = _SignalWatch(PATIENCE + TASKS * (args.command == "farm"))
+    mark = reads.new_mark()
+    begin = [str(mark), *argv]
     with watch.signals():
-        child = watch.child = children.start("mpm_nodes.cli:work", argv, stdin=subprocess.PIPE, process_group=0)
-        code = child.wait()
+        child = watch.child = children.start("mpm_nodes.cli:work", begin, stdin=subprocess.PIPE, process_group=0, pass_fds=[mark])
+        with _limited(mark, watch) as stuck, child:  # which closes its pipe, whose end would end it
+            code = child.wait()
+    name = reads.now_read(mark)[1]
+    os.close(mark)
+    if stuck:
+        return _say_stuck(args, stuck[0])
     if watch.ended or (watch.asked and code < 0):
         _say_stopped(args)
         return CANCELLED
     if code < 0:
-        return _say_killed(args.command, -code)
+        return _say_killed(args, -code, name)
     meant = children.meant(code)
     if meant is None:
         text = f"error: {args.command}: a node, a stage or a library ended the program with exit code {code}"
@@ -66,10 +80,47 @@ def leave_signals_to_parent() -> None:
         signal.signal(number, signal.SIG_IGN)
 
 
-class _SignalWatch:
-    """What signals do to the child."""
+@contextlib.contextmanager
+def _limited(mark: int, watch: _SignalWatch) -> Iterator[list[str]]:
+    """End the child when it reads one thing for longer than `LONGEST_READ`; what it read is in the list then."""
+    over, stuck = threading.Event(), list[str]()
+
+    def look() -> None:
+        waited = _Waited()
+        while not over.wait(LOOK):
+            now = reads.now_read(mark)
+            if waited.too_long(now):
+                stuck.append(now[1])
+                watch.end()
+                return
+
+    watcher = threading.Thread(target=look, name="reads", daemon=True)
+    watcher.start()
+    try:
+        yield stuck
+    finally:
+        over.set()
+        watcher.join()
+
+
+class _Waited:
+    """How long one reading takes, in looks and not by a clock: while a terminal stops both processes none go by."""
 
     def __init__(self) -> None:
+        self.last, self.looks = (0, ""), 0
+
+    def too_long(self, now: tuple[int, str]) -> bool:
+        """Take a look, at what `reads.now_read` returns; return whether it is the same reading for too long."""
+        self.looks = self.looks + 1 if now == self.last and now[1] else 0
+        self.last = now
+        return self.looks * LOOK >= LONGEST_READ
+
+
+class _SignalWatch:
+    """What signals do to the child, which gets `patience` seconds to stop."""
+
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self.patience = patience
         self.child: subprocess.Popen | None = None
         self.asked = self.ended = False
 
@@ -97,7 +148,7 @@ class _SignalWatch:
             return
         self.asked = True
         self._signal(signal.SIGTERM)
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE)
+        signal.setitimer(signal.ITIMER_REAL, self.patience)
 
     def end(self, number: int = 0, frame: Any = None) -> None:
         """End the child and all that it has started."""
@@ -126,24 +177,38 @@ def _say_stopped(args: argparse.Namespace) -> None:
     print(f"mpm-nodes: stopped in the middle of its work; {kept}", file=sys.stderr)
 
 
-def _say_killed(command: str, number: int) -> int:
-    """Say that a signal ended the child; return the exit code for it."""
-    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-    if name == "SIGXCPU" or (number == signal.SIGKILL and _out_of_time()):
-        text = f"error: {command}: its processor time is used up ({name}; ulimit -t, or the limit of a scheduler); allow more"
-        print(f"mpm-nodes: {text}, then continue with --resume", file=sys.stderr)
-        return LIMITED
-    if number == signal.SIGKILL:
-        text = f"error: {command}: was ended by the system ({name}), most often because memory ran out; raise settings.cell_size"
-        print(f"mpm-nodes: {text}, or allow more memory, then continue with --resume", file=sys.stderr)
-        return LIMITED
-    if command in READERS:
-        text = f"error: {command}: a library crashed ({name}) on a file that it read; export that file again"
-        print(f"mpm-nodes: {text}", file=sys.stderr)
-        return LIMITED
-    text = f"defect: {command}: a library crashed ({name}); whole frames are kept, continue with --resume"
-    print(f"mpm-nodes: {text}, and report it with the input files", file=sys.stderr)
-    return DEFECT
+def _say_stuck(args: argparse.Namespace, name: str) -> int:
+    text = f"error: {args.command}: {name}: it did not end within {LONGEST_READ / 60.0:g} minutes to read this; export it again"
+    print(f"mpm-nodes: {text}, smaller or onto a disk that answers{_goes_on(args)}", file=sys.stderr)
+    return LIMITED
+
+
+def _say_killed(args: argparse.Namespace, number: int, name: str = "") -> int:
+    """Say that a signal ended the child while it read `name`, "" for nothing; return the exit code for it."""
+    signal_name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    begin, while_reading = f"error: {args.command}:", f" while it read {name}" if name else ""
+    code = LIMITED
+    if signal_name == "SIGXCPU" or (number == signal.SIGKILL and _out_of_time()):
+        text = f"{begin} its processor time is used up ({signal_name}; ulimit -t, or the limit of a scheduler){while_reading}; "
+        text += "allow more"
+    elif number == signal.SIGKILL:
+        text = f"{begin} was ended by the system ({signal_name}){while_reading}, most often because memory ran out; "
+        text += "export that file smaller" if name else "raise settings.cell_size"
+        text += ", or allow more memory"
+    elif name:
+        text = f"{begin} {name}: a library crashed ({signal_name}) while it read this, which is damaged or nested too deeply; "
+        text += "export it again"
+    elif args.command in READERS:
+        text = f"{begin} a library crashed ({signal_name}) on a file that it read; export that file again"
+    else:
+        text = f"defect: {args.command}: a library crashed ({signal_name}); report it with the input files"
+        code = DEFECT
+    print(f"mpm-nodes: {text}{_goes_on(args)}", file=sys.stderr)
+    return code
+
+
+def _goes_on(args: argparse.Namespace) -> str:
+    return ". Whole frames are kept, continue with --resume" if hasattr(args, "resume") else ""
 
 
 def _out_of_time() -> bool:

@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Iterator
 
+from mpm_nodes import reads
 from mpm_nodes.data import InputError
 
 __all__ = ["reading_usd", "require_usd", "usd_reason"]
@@ -40,13 +41,16 @@ def usd_reason(error: Exception) -> str:
 def reading_usd(name: object) -> Iterator[None]:
     """Turn what OpenUSD says inside the block into an `InputError` about `name`: it meets most damage when a value is read.
 
+    Where it crashes or never comes back, the supervisor of this process learns the name (`mpm_nodes.reads`).
+
     Raises:
         InputError: A value is damaged.
     """
     from pxr import Tf
 
     try:
-        yield
+        with reads.reading(name):
+            yield
     except Tf.ErrorException as error:
         raise InputError(f"{name}: is damaged ({usd_reason(error)}); export it again") from None
     except UnicodeDecodeError as error:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from pxr import Sdf, Tf, Usd, UsdGeom, UsdVol
 
+from mpm_nodes import reads
 from mpm_nodes.data import InputError
 from usd_io.clips import clip_sets, clipped_prims, layers_of, left_behind, named_assets
 from usd_io.intact import damage
@@ -63,6 +64,7 @@ def check_cache(path: str | Path, report: Callable[[int], None] = lambda frame: 
     problems += [problem for look in looks for problem in _told(look)]
     for frame in range(first, last + 1):
         report(frame)
+        reads.go_on()
         for prim in prims:
             check = _check_field if prim.IsA(UsdVol.OpenVDBAsset) else _check_geometry
             problems += [f"{prim.GetPath()} frame {frame}: {problem}" for problem in _told(check(prim, frame))]

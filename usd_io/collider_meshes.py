@@ -16,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
+from mpm_nodes import reads
 from mpm_nodes.data import InputError
 from mpm_nodes.regular_files import check_regular
 from usd_io import reading_usd, usd_reason
@@ -79,7 +80,8 @@ class StageMeshes:
         refuse_unless_usd(path)
         held = checked_layers(path)
         try:
-            self.stage = Usd.Stage.Open(str(path))
+            with reads.reading(path):
+                self.stage = Usd.Stage.Open(str(path))
         except Tf.ErrorException as error:
             raise InputError(f"{path}: cannot be opened as USD ({usd_reason(error)}); export it again") from None
         del held  # what the stage needs of them it holds itself
@@ -217,6 +219,7 @@ class StageMeshes:
             values = (found.GetAttr(), found.GetIndicesAttr()) if found else ()
             for attribute in (*source.attributes(), *values):
                 for code in codes[: None if attribute.ValueMightBeTimeVarying() else 1]:
+                    reads.go_on()
                     held = np.asarray(attribute.Get(code))
                     told.update(f"{held.dtype}{held.shape}".encode())
                     told.update(held.tobytes() if held.dtype != object else repr(held).encode())

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from mpm_nodes import reads
 from mpm_nodes.data import InputError
 from mpm_nodes.regular_files import check_utf8, open_regular
+from usd_io.arcs import check_depth, check_size
 from usd_io.typed import MOST_FRAMES
 
 __all__ = ["checked_layers"]
@@ -37,7 +39,7 @@ def checked_layers(path: str | Path) -> list[Any]:
 
     Raises:
         InputError: A file is a pipe, a device or a folder, or nested too deeply; clips are without number; there are more than
-            `MOST_LAYERS` layers; or the root cannot be read.
+            `MOST_LAYERS` layers, or more prims than `usd_io.arcs` allows; or the root cannot be read.
     """
     from pxr import Sdf, Tf
 
@@ -55,16 +57,19 @@ def checked_layers(path: str | Path) -> list[Any]:
             continue
         if len(found) >= MOST_LAYERS:
             raise InputError(f"{path}: leads to more than {MOST_LAYERS:,} layers; export a smaller stage")
-        try:
-            layer = found[name] = Sdf.Layer.FindOrOpen(name)
-        except (Tf.ErrorException, UnicodeError):
-            layer = found[name] = None
-        if layer is None:
-            continue
-        for asset in layer.GetCompositionAssetDependencies():
-            waiting.extend(_file_of(layer, asset))
-        for asset in dict.fromkeys(_clips(layer)):
-            list(_file_of(layer, asset))  # opened when a value is read: never by what it leads to
+        with reads.reading(name):
+            try:
+                layer = found[name] = Sdf.Layer.FindOrOpen(name)
+            except (Tf.ErrorException, UnicodeError):
+                layer = found[name] = None
+            if layer is None:
+                continue
+            check_depth(layer)
+            for asset in layer.GetCompositionAssetDependencies():
+                waiting.extend(_file_of(layer, asset))
+            for asset in dict.fromkeys(_clips(layer)):
+                list(_file_of(layer, asset))  # opened when a value is read: never by what it leads to
+    check_size(found)
     _SOUND[str(path)] = stamp
     return list(found.values())
 

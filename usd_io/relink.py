@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pxr import Sdf, Tf, Usd
 
+from mpm_nodes import reads
 from mpm_nodes.data import InputError, OutputError
 from mpm_nodes.graph.folder import replace_named
 from usd_io.clips import CLIPS, LAYERS, MANIFEST, clip_sets, clipped_prims, layers_of, named_assets
@@ -85,7 +86,8 @@ def _read(path: Path) -> Sdf.Layer:
     from usd_io import usd_reason
 
     try:
-        layer = Sdf.Layer.OpenAsAnonymous(str(path)) if path.is_file() else None
+        with reads.reading(path):
+            layer = Sdf.Layer.OpenAsAnonymous(str(path)) if path.is_file() else None
     except Tf.ErrorException as error:
         raise InputError(f"{path}: cannot be opened as USD ({usd_reason(error)}); export it again") from error
     if layer is None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from pxr import Sdf, Tf, Usd, UsdGeom
 
+from mpm_nodes import reads
 from mpm_nodes.data import InputError, Particles
 from usd_io import reading_usd, usd_reason
 from usd_io.clips import clips_of, left_behind
@@ -37,10 +38,11 @@ def open_stage(path: str | Path) -> Usd.Stage:
     refuse_unless_usd(path)
     try:
         held = checked_layers(path)
-        known = Sdf.Layer.Find(str(path))
-        if known:  # open elsewhere in this process, perhaps from before the newest frame
-            known.Reload()
-        stage = Usd.Stage.Open(str(path))
+        with reads.reading(path):
+            known = Sdf.Layer.Find(str(path))
+            if known:  # open elsewhere in this process, perhaps from before the newest frame
+                known.Reload()
+            stage = Usd.Stage.Open(str(path))
         del held
         return stage
     except Tf.ErrorException as error:

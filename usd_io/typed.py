@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mpm_nodes import reads
 from mpm_nodes.data import InputError
 
 __all__ = ["MOST_FRAMES", "code_range", "number", "numbers", "of_kind", "vectors", "whole_numbers"]
@@ -34,6 +35,7 @@ def numbers(attribute: Any, code: float, width: int = 0, whole: bool = False) ->
     Raises:
         InputError: It holds something else.
     """
+    reads.go_on()
     value = attribute.Get(code) if attribute else None
     return None if value is None else of_kind(attribute, value, code, width, whole)
 

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 def check_stage(args: argparse.Namespace) -> int:
     """Check a USD stage for what readers trip on; 1 when something is wrong."""
     from mpm_nodes.data import InputError
-    from usd_io import require_usd
+    from usd_io import reading_usd, require_usd
 
     require_usd()
     from usd_io.check import check_cache
@@ -89,9 +89,9 @@ def check_stage(args: argparse.Namespace) -> int:
             raise InputError("check: a stage is repaired without a graph; give --repair alone, or check the folder of the cook")
         for line in relink(args.cache):
             print(line)
-    problems = check_cache(args.cache)
-    stage = open_stage(args.cache)
-    notes = list(rounding_of(stage))
+    with reading_usd(args.cache):
+        problems = check_cache(args.cache)
+        notes = list(rounding_of(open_stage(args.cache)))
     if args.json:
         print(json.dumps({"problems": problems, "notes": notes}), file=args.stream)
         return 1 if problems else 0

@@ -218,7 +218,23 @@ class Particles:
 
     @classmethod
     def from_arrays(cls, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Particles:
-        """Return the particles that `to_arrays` described."""
+        """Return the particles that `to_arrays` described.
+
+        Raises:
+            ValueError: A number or a column is of another kind than its name says, or the materials are not there.
+        """
+        for name in ("spacing", "time"):
+            if type(facts[name]) not in (int, float):
+                raise ValueError(f"{name} = {facts[name]!r}")
+        for name, column in arrays.items():
+            known = ATTRIBUTES.get(name)
+            if known is not None and not (column.shape[1:] == known.shape and column.dtype.kind == known.dtype(np.float64).kind):
+                raise ValueError(f"{name} of {column.dtype} with shape {column.shape}")
+        if "position" not in arrays:
+            raise ValueError("no position")
+        index = arrays.get("material", np.zeros(0, np.int32))
+        if len(index) and not 0 <= index.min() <= index.max() < len(facts["materials"]):
+            raise ValueError(f"materials {index.min()} to {index.max()} of {len(facts['materials'])}")
         materials = tuple(Material.from_json(material) for material in facts["materials"])
         own = {each["name"]: Field.from_json(each) for each in facts.get("fields", ())}
         return cls(arrays, materials, facts["spacing"], facts["time"], own)

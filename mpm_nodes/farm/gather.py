@@ -17,6 +17,7 @@ from mpm_nodes.farm.job import FarmJob, Wedge, write_text
 from mpm_nodes.farm.values import in_short
 from mpm_nodes.graph.folder import Folder
 from mpm_nodes.graph.records import read_manifest, read_record
+from mpm_nodes.graph.resume import is_whole
 from mpm_nodes.graph.revision import latest_revision, list_revisions
 from mpm_nodes.graph.transaction import file_frame
 
@@ -67,6 +68,11 @@ def rows_of(job: FarmJob) -> list[dict[str, Any]]:
     return [{"wedge": wedge.number, **wedge.values, **figures_of(job, wedge)} for wedge in job.wedges]
 
 
+def is_number(value: Any) -> bool:
+    """Whether a fact of a record is a finite number, as all are that the table shows."""
+    return math.isfinite(value) if type(value) is float else type(value) is int and abs(value) < 1 << 63
+
+
 def in_table(value: Any) -> Any:
     """Return a value as it stands in the table: numbers in full, everything else in short."""
     return value if isinstance(value, (int, float, str)) else "" if value is None else in_short(value)
@@ -83,7 +89,7 @@ def figures_of(job: FarmJob, wedge: Wedge) -> dict[str, Any]:
     alone = bool(wedge.solve_bytes) and job.chunk is not None
     wanted = job.frames[1] - (job.start if alone else job.frames[0]) + 1
     records = list(_records(job.folder / wedge.folder / ("solve" if alone else "cache")))
-    facts = [record["facts"] for record in records]
+    facts = [{name: value for name, value in record["facts"].items() if is_number(value)} for record in records]
     shortest = min((each["dt_min"] for each in facts if each.get("dt_min")), default=None)
     found: dict[str, Any] = {
         "state": "done" if len(records) >= wanted else "unfinished" if records else "not begun",
@@ -106,7 +112,7 @@ def _records(root: Path) -> Iterator[Mapping[str, Any]]:
         manifest = read_manifest(files)
     except InputError:
         return
-    if manifest is None:
+    if manifest is None or not is_whole(manifest):
         return
     first, last = (int(frame) for frame in manifest["frames"])
     for frame in range(first, last + 1):
@@ -150,8 +156,8 @@ def _matter(stage: Path, frame: int) -> dict[str, float]:
 
 def _number(stage: Path, frame: int) -> int:
     """Return the number that a frame has in the files of its cache."""
-    manifest = read_manifest(Folder(stage.parent)) or {"frame_offset": 0}
-    return frame + int(manifest["frame_offset"])
+    offset = (read_manifest(Folder(stage.parent)) or {}).get("frame_offset", 0)
+    return frame + (offset if type(offset) is int else 0)
 
 
 # ---------------------------------------------------------------- pictures and the stage

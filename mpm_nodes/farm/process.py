@@ -63,9 +63,8 @@ class TaskProcess:
         self.seconds = 0.0
         group = {"process_group": 0} if os.name == "posix" else {}
         pipe = subprocess.PIPE
-        self.process = children.start(
-            "mpm_nodes.cli:work", arguments, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True, errors="replace", **group
-        )
+        streams = {"stdin": pipe, "stdout": pipe, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
+        self.process = children.start("mpm_nodes.cli:work", [children.NO_MARK, *arguments], **streams, **group)
         self._reader = threading.Thread(target=self._read, name=task.id, daemon=True)
         self._reader.start()
 

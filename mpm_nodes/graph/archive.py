@@ -25,15 +25,17 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from mpm_nodes.data import InputError
+from mpm_nodes.data import InputError, MpmNodesError
 
-__all__ = ["read_archive", "write_archive"]
+__all__ = ["read_archive", "rebuilt", "write_archive"]
 
 MAGIC = b"mpm_nodes arrays 1\n"
 _ALIGN = 64
 _PIECE = 1 << 20
 _KINDS = "biuf"
 _DIGEST_BYTES = 32
+MOST_PARTS = 1 << 16
+"""Ranks that may have written parts of one value."""
 _LARGEST_HEADER = 64 << 20
 
 
@@ -170,6 +172,34 @@ def read_archive(path: Path, stream: BinaryIO | None = None) -> tuple[dict[str, 
         return header["facts"], _arrays(data[: len(body)], start + length, header["arrays"])
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: has a header that does not describe its arrays ({error})") from error
+
+
+def rebuilt(path: Path, kind: Any, header: Mapping[str, Any], arrays: Mapping[str, np.ndarray], cure: str) -> tuple[Any, int]:
+    """Return a value that was written with `checkpoints.header_of`, by `kind.from_arrays`, and how many parts there are of it.
+
+    Args:
+        path: The file, for messages.
+        kind: Class of the value.
+        header: Facts of the file.
+        arrays: Its arrays.
+        cure: What to do where it holds something else.
+
+    Raises:
+        InputError: It does.
+    """
+    expected = getattr(kind, "STATE_FORMAT", 1)
+    held = header.get("format") if isinstance(header, dict) else None
+    if held != expected:
+        raise InputError(f"{path}: holds state format {held}, this version reads {expected}; {cure}")
+    try:
+        parts = header.get("parts", 1)
+        if type(parts) is not int or not 1 <= parts <= MOST_PARTS:
+            raise ValueError(f"{parts!r} parts")
+        if not isinstance(header["facts"], dict):
+            raise ValueError("no facts")
+        return kind.from_arrays(header["facts"], arrays), parts
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, MpmNodesError) as error:
+        raise InputError(f"{path}: does not hold what it should ({type(error).__name__}: {error}); {cure}") from error
 
 
 def _arrays(data: np.ndarray, position: int, table: list[dict[str, Any]]) -> dict[str, np.ndarray]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import InputError
-from mpm_nodes.graph.archive import read_archive, write_archive
+from mpm_nodes.graph.archive import read_archive, rebuilt, write_archive
 from mpm_nodes.graph.folder import Folder
 from mpm_nodes.graph.names import temporary
 
@@ -48,12 +48,7 @@ def _read(files: Folder, name: str, kind: Any) -> tuple[Any, int]:
             header, arrays = read_archive(path, stream)
     except FileNotFoundError as error:
         raise InputError(f"{path}: is missing; cook again without --resume") from error
-    expected = getattr(kind, "STATE_FORMAT", 1)
-    if header["format"] != expected:
-        raise InputError(
-            f"{path}: holds state format {header['format']}, this version reads {expected}; cook again without --resume"
-        )
-    return kind.from_arrays(header["facts"], arrays), int(header.get("parts", 1))
+    return rebuilt(path, kind, header, arrays, "cook again without --resume")
 
 
 def write_parts(folder: Path, frame: int, number: int, states: Mapping[str, Any], rank: int) -> list[tuple[str, dict[str, Any]]]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import InputError
-from mpm_nodes.graph.archive import read_archive, write_archive
+from mpm_nodes.graph.archive import read_archive, rebuilt, write_archive
 from mpm_nodes.graph.checkpoints import write_file
 from mpm_nodes.graph.folder import Folder
 from mpm_nodes.graph.plan import Plan, PlannedNode
@@ -194,7 +194,4 @@ class SolvedFrames:
                 header, arrays = read_archive(path, stream)
         except FileNotFoundError as error:
             raise InputError(f"{path}: is missing; cook its part solve again") from error
-        expected = getattr(kind, "STATE_FORMAT", 1)
-        if header["format"] != expected:
-            raise InputError(f"{path}: holds format {header['format']}, this version reads {expected}; solve it again")
-        return kind.from_arrays(header["facts"], arrays), int(header.get("parts", 1))
+        return rebuilt(path, kind, header, arrays, "cook its part solve again")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
+from mpm_nodes import reads
 from mpm_nodes.data import ATTRIBUTES, InputError
 from mpm_nodes.materials.black_body import WHITE, emitted
 from mpm_nodes.preview.colour_by import ColourBy
@@ -321,7 +322,8 @@ def open_scene(path: Path) -> Scene:
         raise InputError("render: reading a cache needs usd-core; install it with: pip install 'mpm-nodes[usd]'") from error
     try:
         held = checked_layers(path)
-        stage = Usd.Stage.Open(str(path))
+        with reads.reading(path):
+            stage = Usd.Stage.Open(str(path))
         del held
     except Tf.ErrorException as error:
         raise InputError(f"{path}: cannot be opened as a USD stage; cook it again ({usd_reason(error)})") from error

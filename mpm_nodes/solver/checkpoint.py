@@ -15,6 +15,7 @@ import numpy as np
 
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.solver.emission import Stream
+from mpm_nodes.solver.restored import refuse_other_facts
 from mpm_nodes.solver.stores import Saved
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class SolverState:
         from mpm_nodes.solver.ranks.resumed import take_up
 
         facts, others = self._facts, self.has_other_settings
+        refuse_other_facts(solver, facts)
         for what, its in _kind(solver).items():
             mine = facts["kind"].get(what)
             if others and what == "materials":

@@ -23,6 +23,7 @@ from mpm_nodes.kernels.transfers.places import Placement
 from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.blocks import grouped
 from mpm_nodes.solver.bound_law import BoundLaw
+from mpm_nodes.solver.restored import refuse_unsound
 from mpm_nodes.solver.rows import RowMemory, close_up
 from mpm_nodes.solver.sorting import order_of
 from mpm_nodes.solver.stores import Saved, Store
@@ -216,6 +217,8 @@ class ParticleStore(Store):
 
     def restore(self, saved: Saved) -> None:
         """See `Store`."""
+        if saved.layout is None:  # from a file
+            refuse_unsound(self, saved)
         self.count = 0
         self.reserve(saved.facts["count"])
         for name in _FACTS:

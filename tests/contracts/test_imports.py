@@ -25,6 +25,7 @@ FLOORS = {
     "mpm_nodes.search_path": 1,
     "mpm_nodes.children": 1,
     "mpm_nodes.orphans": 1,
+    "mpm_nodes.reads": 1,
     "mpm_nodes.regular_files": 1,
     "mpm_nodes.terminal": 1,
     "mpm_nodes.materials": 2,

@@ -9,6 +9,7 @@ import numpy as np
 
 from mpm_nodes.solver.ranks.parcels import Parcel, refill
 from mpm_nodes.solver.ranks.slabs import Slabs
+from mpm_nodes.solver.restored import refuse_unsound
 from mpm_nodes.solver.stores import Saved
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def take_up(solver: SubstepSolver, parts: Sequence[tuple[Mapping[str, Any], Mapp
         )
         for facts, arrays in parts
     ]
+    for each in saved:
+        refuse_unsound(particles, each)
     particles.origin[:] = saved[0].tables["origin"]
     parcels = [_parcel(each) for each in saved]
     facts = parts[0][0]
