@@ -7,7 +7,7 @@ from pathlib import Path
 
 import bpy
 
-from . import looks, point_materials
+from . import looks, point_materials, unkeyed
 from .point_materials import MARK
 
 OWNER = "mpm_nodes_tree"
@@ -48,7 +48,16 @@ def show(tree, revision, scene, frames):
     Raises:
         CacheFault: Blender cannot read it.
     """
-    stages = sorted(path for path in Path(revision).glob("*.usda") if not path.name.startswith("."))
+    with unkeyed.kept():  # an import evaluates the scene
+        changed = _follow(tree, Path(revision), scene, frames)
+        scene.view_layers[0].update()
+    tree.revision = str(revision)
+    return changed
+
+
+def _follow(tree, revision, scene, frames):
+    """Let a tree's objects in a scene follow a revision folder; return whether any came in or followed others before."""
+    stages = sorted(path for path in revision.glob("*.usda") if not path.name.startswith("."))
     holder, changed = collection_of(tree, scene), False
     for stage in stages:
         ours = objects_of(holder, stage.stem)
@@ -63,8 +72,6 @@ def show(tree, revision, scene, frames):
         for thing in objects_of(holder, stage.stem).values():
             if thing.type == "VOLUME":
                 _span(thing.data, frames, _frame_offset(stage.parent))
-    tree.revision = str(revision)
-    scene.frame_end = max(scene.frame_end, frames[-1])
     return changed
 
 
@@ -177,7 +184,7 @@ def _imported(stage, scene):
     units = scene.unit_settings
     if units.system != "NONE" and units.scale_length != 1.0:
         options["scale"] = 1.0 / units.scale_length
-    current, layer = scene.frame_current, scene.view_layers[0]
+    layer = scene.view_layers[0]
     layer.update()  # it may still list what has just been removed
     selected, active = [thing for thing in layer.objects if thing.select_get(view_layer=layer)], layer.objects.active
     try:
@@ -185,7 +192,6 @@ def _imported(stage, scene):
             bpy.ops.wm.usd_import(filepath=str(stage), **options)
     except RuntimeError as error:
         raise CacheFault(f"{stage}: Blender cannot import it ({error})") from error
-    scene.frame_set(current)
     new = _only_shown([thing for thing in bpy.data.objects if thing not in before])
     layer.update()
     for thing in layer.objects:

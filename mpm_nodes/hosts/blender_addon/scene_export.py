@@ -6,6 +6,7 @@ import os
 
 import bpy
 
+from . import unkeyed
 from .surfaces import makes_instances, metres
 
 EXPORT = {
@@ -39,24 +40,26 @@ def shown(thing, scene):
     kept = {name: getattr(thing, name) for name in ("hide_select", "hide_render", "hide_viewport")}
     layer, linked, hidden = bpy.context.view_layer, False, None
     try:
-        for name in kept:
-            setattr(thing, name, False)
-        if layer.objects.get(thing.name) is thing:
-            hidden = thing.hide_get()
-            thing.hide_set(False)
-        if not (thing.visible_get() and _renders(thing)) and scene.collection.objects.get(thing.name) is not thing:
-            scene.collection.objects.link(thing)
-            linked = True
-        layer.update()
+        with unkeyed.kept():  # what comes into view is evaluated
+            for name in kept:
+                setattr(thing, name, False)
+            if layer.objects.get(thing.name) is thing:
+                hidden = thing.hide_get()
+                thing.hide_set(False)
+            if not (thing.visible_get() and _renders(thing)) and scene.collection.objects.get(thing.name) is not thing:
+                scene.collection.objects.link(thing)
+                linked = True
+            layer.update()
         yield
     finally:
-        if linked:
-            scene.collection.objects.unlink(thing)
-        if hidden is not None:
-            thing.hide_set(hidden)
-        for name, value in kept.items():
-            setattr(thing, name, value)
-        layer.update()
+        with unkeyed.kept():
+            if linked:
+                scene.collection.objects.unlink(thing)
+            if hidden is not None:
+                thing.hide_set(hidden)
+            for name, value in kept.items():
+                setattr(thing, name, value)
+            layer.update()
 
 
 @contextlib.contextmanager

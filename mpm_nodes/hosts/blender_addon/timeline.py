@@ -4,10 +4,7 @@ import contextlib
 
 import bpy
 
-from . import animation, cache_import, history, knobs
-
-POSE = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle", "scale")
-"""What an artist moves without a key."""
+from . import animation, cache_import, history, knobs, unkeyed
 
 
 def follow(tree, scene):
@@ -21,21 +18,18 @@ def follow(tree, scene):
 
 
 def at_frames(scene, frames):
-    """Go to each frame of a scene and yield it; afterwards the scene is where it was, with what was moved there without a key."""
+    """Go to each frame of a scene and yield it; afterwards the scene is where it was, with what was changed there without a key."""
     before = scene.frame_current, scene.frame_subframe
-    moves = [frame for frame in frames if (frame, 0.0) != before]
-    poses = [(owner, name, _copy(getattr(owner, name))) for owner in _posed(scene) for name in POSE] if moves else []
-    try:
-        for frame in frames:
+    moves = any((frame, 0.0) != before for frame in frames)
+    with unkeyed.kept() if moves else contextlib.nullcontext():
+        try:
+            for frame in frames:
+                if moves:
+                    scene.frame_set(frame)
+                yield frame
+        finally:
             if moves:
-                scene.frame_set(frame)
-            yield frame
-    finally:
-        if moves:
-            scene.frame_set(before[0], subframe=before[1])
-            for owner, name, value in poses:
-                if _copy(getattr(owner, name)) != value:
-                    setattr(owner, name, value)
+                scene.frame_set(before[0], subframe=before[1])
 
 
 @contextlib.contextmanager
@@ -51,18 +45,6 @@ def updates():
         yield found
     finally:
         bpy.app.handlers.frame_change_post.remove(note)
-
-
-def _posed(scene):
-    """Yield the objects, and bones of armatures, that a frame may move."""
-    for thing in scene.objects:
-        if thing.animation_data is not None:
-            yield thing
-            yield from thing.pose.bones if thing.pose else ()
-
-
-def _copy(value):
-    return value.copy() if hasattr(value, "copy") else tuple(value)
 
 
 def driven_values(tree, owners, scene, frames):
