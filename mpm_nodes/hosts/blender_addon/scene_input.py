@@ -6,7 +6,7 @@ from pathlib import Path
 import bpy
 from mathutils import Vector
 
-from . import knobs, nodes, places, surfaces, timeline
+from . import knobs, nodes, places, simulations, surfaces, timeline
 from .scene_export import as_mesh, export, shown
 from .surfaces import Y_UP, has_surface, metres
 
@@ -40,6 +40,7 @@ def gather(tree, path, scene):
         SceneFault: An object is gone, is of the wrong kind, or cannot be written.
     """
     ours = [node for node in tree.nodes if isinstance(node, nodes.MpmNode)]
+    refuse_unbaked(ours, scene, tree.k_end)
     values = timeline.driven_values(tree, ours, scene, range(tree.k_start, tree.k_end + 1))
     for node in ours:
         if node.scene_object is None:
@@ -56,6 +57,21 @@ def gather(tree, path, scene):
         elif kind == "place":
             values.setdefault(node.name, {}).update(placement(node, node.scene_object, scene, tree))
     return values
+
+
+def refuse_unbaked(ours, scene, last):
+    """Play simulations of geometry nodes that nodes' objects hang on up to a frame.
+
+    Raises:
+        SceneFault: An object hangs on another simulation, which is not baked.
+    """
+    held = {node: node.scene_object for node in ours if node.scene_object is not None and node.takes_object()}
+    blocks = simulations.dependencies(held.values()) if held else {}
+    for node, thing in held.items():
+        text = simulations.unbaked(blocks[thing], scene)
+        if text:
+            raise SceneFault(node, text)
+    simulations.play(set().union(*blocks.values()), scene, last)
 
 
 # ---------------------------------------------------------------- meshes
