@@ -1,13 +1,15 @@
 """Cooked frames in the scene: points, meshes and volumes that follow the cache, with the artist's materials."""
 
+import contextlib
 import json
+import os
 import re
 import uuid
 from pathlib import Path
 
 import bpy
 
-from . import looks, point_materials, unkeyed
+from . import looks, places, point_materials, revisions, unkeyed
 from .point_materials import MARK
 
 OWNER = "mpm_nodes_tree"
@@ -73,6 +75,38 @@ def _follow(tree, revision, scene, frames):
             if thing.type == "VOLUME":
                 _span(thing.data, frames, _frame_offset(stage.parent))
     return changed
+
+
+def shown_folder(tree):
+    """Return the revision folder whose frames a tree's objects show, wherever it has been moved; where they do not say, that of
+
+    the tree's last cook; None where there is none.
+    """
+    prefix, found = f"{tree.get(MARK)}/", set()
+    for thing in bpy.data.objects:
+        if str(thing.get(MARK, "")).startswith(prefix):
+            modifier = cache_modifier(thing)
+            block = thing.data if thing.type == "VOLUME" else modifier and modifier.cache_file
+            if block:
+                parents = Path(os.path.normpath(bpy.path.abspath(block.filepath))).parents
+                found.update([each for each in parents if re.fullmatch("r[0-9]+", each.name)][:1])
+    if len(found) == 1:
+        return found.pop()
+    return Path(tree.revision) if tree.revision else None
+
+
+def shown_revision(tree):
+    """Return the name of the cook that is shown; "" where there is none, which means the newest.
+
+    Raises:
+        CacheFault: It is none of this graph's: its folder was moved, or the graph has another.
+    """
+    path = shown_folder(tree)
+    if path is None:
+        return ""
+    if path not in revisions.found(places.out_path(tree)):
+        raise CacheFault(f"The cook that is shown, {path}, is none of this graph's; show one of the panel Caches first")
+    return path.name
 
 
 def collection_of(tree, scene):
@@ -168,8 +202,19 @@ def bring_in(tree, stage, holder, scene, ours):
     things = objects_of(holder, stage.stem)
     for cache in _cache_files(things):
         cache.frame_offset = -offset
+        _make_relative(cache)
+    for thing in things.values():
+        if thing.type == "VOLUME":
+            _make_relative(thing.data)
     _choose_what_renders([thing for thing in things.values() if thing in new], things)
     _drop_unused_caches()
+
+
+def _make_relative(block):
+    """Let a file be found after the folder has been moved; Blender 4.2 imports a stage with its whole path."""
+    if bpy.data.filepath and not block.filepath.startswith("//"):
+        with contextlib.suppress(ValueError):  # on another drive
+            block.filepath = bpy.path.relpath(block.filepath)
 
 
 def _imported(stage, scene):

@@ -70,8 +70,8 @@ class MPM_OT_compare_revisions(_OnRevision, bpy.types.Operator):
         tree, path = self.folder(context)
         if path is None:
             return {"CANCELLED"}
-        shown = Path(tree.revision)
-        if not tree.revision or not shown.is_dir() or shown == path:
+        shown = cache_import.shown_folder(tree)
+        if shown is None or not shown.is_dir() or shown == path:
             self.report({"ERROR"}, "Show another cook first; this one is compared with it")
             return {"CANCELLED"}
         lines = revisions.differences(shown, path)
@@ -125,7 +125,7 @@ class MPM_OT_delete_revision(_OnRevision, bpy.types.Operator):
         except revisions.RevisionFault as fault:
             self.report({"ERROR"}, str(fault))
             return {"CANCELLED"}
-        if Path(tree.revision) == path:
+        if cache_import.shown_folder(tree) == path:
             history.forget(tree)
             cache_import.take_away(tree)
             tree.revision = ""
@@ -171,11 +171,10 @@ class MPM_PT_caches(Sidebar, bpy.types.Panel):
     def draw(self, context):
         """Draw a row for each cook, the newest first."""
         tree, layout = tree_of(context), self.layout
-        known = revisions.found(places.out_path(tree))
+        known, shown = revisions.found(places.out_path(tree)), cache_import.shown_folder(tree)
         for path in reversed(known[-12:]):
             row = layout.row(align=True)
-            shown = tree.revision and Path(tree.revision) == path
-            row.label(text=f"{path.name}, {size_of(path)}", icon="HIDE_OFF" if shown else "FILE_CACHE")
+            row.label(text=f"{path.name}, {size_of(path)}", icon="HIDE_OFF" if shown == path else "FILE_CACHE")
             for name, icon in (("show", "HIDE_OFF"), ("verify", "CHECKMARK"), ("delete", "TRASH")):
                 row.operator(f"mpm_nodes.{name}_revision", text="", icon=icon).revision = path.name
             row.operator("mpm_nodes.compare_revisions", text="", icon="ARROW_LEFTRIGHT").revision = path.name

@@ -7,7 +7,6 @@ import signal
 import threading
 import time
 import traceback
-from pathlib import Path
 
 import bpy
 
@@ -42,7 +41,7 @@ class RunningCook:
 
     Attributes:
         process: The program.
-        scene: Name of the scene that the frames appear in.
+        scene: `key_of` the scene that the frames appear in.
         revision: Folder that it writes, "" before it says so.
         state: "running", "done", "cancelled" or "failed".
         frames: Frames that are done.
@@ -50,7 +49,7 @@ class RunningCook:
     """
 
     def __init__(self, arguments, folder, scene):
-        self.scene, self.revision, self.state = scene, "", "running"
+        self.scene, self.revision, self.state = key_of(scene), "", "running"
         self.frames, self.lines, self.error, self.warnings = [], [], "", []
         self.span, self.stop_asked, self._shown, self._waiting = (0, 0), False, 0.0, False
         self.alone_since = None
@@ -104,6 +103,7 @@ class RunningCook:
         if kind == "plan":
             self.revision, self.span = event["out"] or "", tuple(event["frames"])
             self.frames = list(range(self.span[0], self.span[0] + event["done"]))
+            self._waiting = bool(self.frames)  # of an earlier cook: there may be nothing left to do
         elif kind == "frame_done":
             self.frames.append(event["frame"])
             self._waiting = True
@@ -173,11 +173,13 @@ def start(tree, scene, resume=False, frames=None, again=None):
         words += [word.format(first=frames[0], last=frames[1]) for word in environment.SPEC["cook"]["frames"]]
     if resume:
         words += environment.SPEC["cook"]["resume"]
-    if again is not None:
-        words += [word.format(frame=again, revision=shown_revision(tree)) for word in environment.SPEC["cook"]["again"]]
     try:
-        job = RunningCook(words, str(path.parent), scene.name)
-    except (environment.EnvironmentFault, OSError) as error:
+        if again is not None:
+            words += [
+                word.format(frame=again, revision=cache_import.shown_revision(tree)) for word in environment.SPEC["cook"]["again"]
+            ]
+        job = RunningCook(words, str(path.parent), scene)
+    except (environment.EnvironmentFault, cache_import.CacheFault, OSError) as error:
         fail_to_start(tree, str(error))
         return None
     tree.progress = 0.0
@@ -188,12 +190,6 @@ def start(tree, scene, resume=False, frames=None, again=None):
     if not bpy.app.background and not bpy.app.timers.is_registered(look):
         bpy.app.timers.register(look, first_interval=INTERVAL)
     return job
-
-
-def shown_revision(tree):
-    """Return the name of the cook that is shown; "" where that is none of this graph's, which means the newest."""
-    path = Path(tree.revision)
-    return path.name if tree.revision and path.parent == Path(places.out_path(tree)) and path.is_dir() else ""
 
 
 def fail_to_start(tree, text):
@@ -323,7 +319,7 @@ def _substep_in_words(event, last):
 
 
 def _show_frames(tree, job):
-    scene = bpy.data.scenes.get(job.scene)
+    scene = history.scene_of(job.scene)
     if scene is None or not job.frames:
         return
     try:
@@ -360,7 +356,7 @@ def _finish(tree, job):
 
 def _rate_differs(tree, job):
     """Return what to do where graph and scene have different frame rates; "" where they agree."""
-    scene = bpy.data.scenes.get(job.scene)
+    scene = history.scene_of(job.scene)
     rate = tree.k_fps if scene is None else scene.render.fps / scene.render.fps_base
     if abs(rate - tree.k_fps) < 1e-3 * rate:
         return ""
