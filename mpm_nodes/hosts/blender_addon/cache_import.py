@@ -9,7 +9,7 @@ from pathlib import Path
 
 import bpy
 
-from . import looks, places, point_materials, revisions, unkeyed
+from . import environment, looks, places, point_materials, revisions, unkeyed
 from .point_materials import MARK
 
 OWNER = "mpm_nodes_tree"
@@ -50,6 +50,10 @@ def show(tree, revision, scene, frames):
     Raises:
         CacheFault: Blender cannot read it.
     """
+    if environment.lacks("usd"):
+        raise CacheFault(
+            f"This Blender was built without USD and shows no caches; {environment.OTHER_BUILD}. They are in {revision}"
+        )
     with unkeyed.kept():  # an import evaluates the scene
         changed = _follow(tree, Path(revision), scene, frames)
         scene.view_layers[0].update()

@@ -46,13 +46,15 @@ class RunningCook:
         state: "running", "done", "cancelled" or "failed".
         frames: Frames that are done.
         lines: What the program wrote on stderr, last lines.
+        unseen: Why its frames are not shown, "" where they are.
+        on_failure: Is called when it ends without a frame; None for nothing.
     """
 
     def __init__(self, arguments, folder, scene):
         self.scene, self.revision, self.state = key_of(scene), "", "running"
         self.frames, self.lines, self.error, self.warnings = [], [], "", []
         self.span, self.stop_asked, self._shown, self._waiting = (0, 0), False, 0.0, False
-        self.alone_since = None
+        self.alone_since, self.on_failure, self.unseen = None, None, ""
         self._events = queue.SimpleQueue()
         self.process = environment.start(arguments, folder)
         self._threads = [
@@ -214,23 +216,35 @@ def cancel(tree):
 
 
 def look():
-    """Take in what running cooks have said; return the seconds until the next look, None when none runs."""
+    """Take in what running cooks have said; return the seconds until the next look, None when none runs.
+
+    Whatever goes wrong is said on the graph: an exception would end Blender's timer, and no cook would ever be seen to end.
+    """
+    try:
+        _look_at_all()
+    except Exception:
+        traceback.print_exc()
+    return INTERVAL if JOBS else None
+
+
+def _look_at_all():
     trees = {key_of(tree): tree for tree in problems.graph_trees(bpy.data)}
     for key, job in list(JOBS.items()):
         tree = trees.get(key)
         if tree is None:
             _without_tree(key, job)
             continue
-        job.alone_since = None
+        job.alone_since, over = None, job.is_over()
         try:
             _take_in(tree, job)
-        except Exception as error:  # one that went on would end the timer, and no cook would ever be seen to end
+        except Exception as error:
             traceback.print_exc()
-            problems.report(tree, f"A defect of this extension: {error!r}; the cook goes on, the console says where", True)
+            going = "the cook is over" if over else "the cook goes on"
+            problems.report(tree, f"A defect of this extension: {error!r}; {going}, the console says where", True)
+            job.state = "failed" if over else job.state
         if job.state != "running":
             del JOBS[key]
     _redraw()
-    return INTERVAL if JOBS else None
 
 
 def _without_tree(key, job):
@@ -267,8 +281,10 @@ def stop_all():
 
 def _take_in(tree, job):
     over = job.is_over()
-    for event in job.events():
+    events = job.events()
+    for event in events:
         job.take(event)
+    for event in events:
         _show_progress(tree, job, event)
     over = over and job.is_over()
     if tree.load_frames and job.frames:
@@ -293,7 +309,7 @@ def _show_progress(tree, job, event):
     if event["event"] == "estimate":
         problems.report(tree, f"Starting; {figures.needs_in_words(event)}", False)
     elif event["event"] == "substep":
-        problems.report(tree, _substep_in_words(event, last), False)
+        problems.report(tree, figures.substep_in_words(event, last), False)
     elif event["event"] == "pace" and event.get("share") is not None:
         tree.progress = min(1.0, (event["frame"] - first + event["share"]) / count)
     elif event["event"] == "frame_done":
@@ -306,26 +322,20 @@ def _show_progress(tree, job, event):
         problems.report(tree, event["message"], False)
 
 
-def _substep_in_words(event, last):
-    """Return how far a frame has come, and what holds the length of its steps."""
-    said = f"Frame {event['frame']} of {last}, substep {event['substep']}"
-    if event.get("particles"):
-        said += f", {event['particles']} particles"
-    if event.get("dt"):
-        said += f", steps of {1e3 * event['dt']:.3g} ms"
-    if event.get("limit"):
-        said += f", held by {event['limit']}" + (f" of {event['limit_material']}" if event.get("limit_material") else "")
-    return said
-
-
 def _show_frames(tree, job):
     scene = history.scene_of(job.scene)
     if scene is None or not job.frames:
         return
+    job.unseen = ""
     try:
         history.show(tree, job.revision, scene, job.frames)
     except cache_import.CacheFault as error:
-        problems.report(tree, str(error), True)
+        job.unseen = str(error)
+    except Exception as error:
+        traceback.print_exc()
+        job.unseen = f"A defect of this extension: {error!r}; the console says where"
+    if job.unseen:
+        problems.report(tree, job.unseen, True)
 
 
 def _finish(tree, job):
@@ -336,13 +346,15 @@ def _finish(tree, job):
     kept = f"{len(job.frames)} frame{'' if len(job.frames) == 1 else 's'}"
     if job.frames:
         tree.revision = job.revision
+    elif job.on_failure is not None:
+        job.on_failure()
     rest = []
     for node, text in dict.fromkeys(job.warnings):
         if not node or problems.show(tree, node, environment.in_own_words(text), bad=False) is None:
             rest += problems.show_text(tree, text, bad=False)
     if job.state == "done":
-        said = f"{kept} cooked, in {job.revision}{_rate_differs(tree, job)}"
-        problems.report(tree, "\n".join([said, *rest]), False)
+        said = f"{kept} cooked, in {job.revision}{timeline.rate_differs(tree, history.scene_of(job.scene))}"
+        problems.report(tree, "\n".join(filter(None, [job.unseen, said, *rest])), bool(job.unseen))
     elif job.state == "cancelled" or (job.stop_asked and code != 0):
         job.state = "cancelled"
         text = f"Cancelled; {kept} kept. Resume goes on after them"
@@ -352,18 +364,6 @@ def _finish(tree, job):
         problems.report(tree, text, False)
     else:
         _finish_failed(tree, job, code, kept)
-
-
-def _rate_differs(tree, job):
-    """Return what to do where graph and scene have different frame rates; "" where they agree."""
-    scene = history.scene_of(job.scene)
-    rate = tree.k_fps if scene is None else scene.render.fps / scene.render.fps_base
-    if abs(rate - tree.k_fps) < 1e-3 * rate:
-        return ""
-    return (
-        f". The scene has {rate:g} frames a second and the graph {tree.k_fps:g}: points, meshes and volumes are shown at "
-        "times of their own until both have the same (Output properties, or Fps here)"
-    )
 
 
 def _finish_failed(tree, job, code, kept):

@@ -34,6 +34,8 @@ CURES = {
     "pxr": "caches need it: {python} -m pip install usd-core",
 }
 
+OTHER_BUILD = "use a build of blender.org"
+
 WORDS = {
     "again": "press Cook or Cook Again from This Frame, not Resume",
     "cook": "press Cook, not Resume",
@@ -53,6 +55,14 @@ def in_own_words(text):
     for phrase in SPEC["cook"]["wording"]:
         text = text.replace(phrase["says"], WORDS[phrase["action"]])
     return text
+
+
+OPTIONS = bpy.app.build_options
+
+
+def lacks(part):
+    """Return whether this Blender was built without a part ("usd", "openvdb"), as those of some systems are."""
+    return not getattr(OPTIONS, part, True)
 
 
 class EnvironmentFault(Exception):
@@ -171,6 +181,8 @@ def check():
     Raises:
         EnvironmentFault: It cannot; the message says what is wrong and what to do.
     """
+    if lacks("usd"):
+        raise EnvironmentFault(f"This Blender was built without USD, so that it shows no caches; {OTHER_BUILD}")
     code, out, error = run(["-c", PROBE])
     try:
         facts = json.loads(out.splitlines()[-1])
@@ -185,6 +197,8 @@ def check():
     said = f"mpm-nodes {facts['version']} on Python {facts['python']}"
     if facts["version"] != SPEC["package_version"]:
         said += f"; this add-on was made by {SPEC['package_version']}: make it again with mpm-nodes host blender"
+    if lacks("openvdb"):
+        said += f"; this Blender was built without OpenVDB, so that it shows no volumes: {OTHER_BUILD}"
     return said
 
 

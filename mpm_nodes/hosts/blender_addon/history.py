@@ -6,6 +6,7 @@ frames that come back after an undo, which must not cut off the redo, are taken 
 """
 
 import contextlib
+import traceback
 
 import bpy
 
@@ -69,6 +70,9 @@ def restore():
             _LENT.add(key_of(tree))
         except cache_import.CacheFault as error:
             problems.report(tree, str(error), True)
+        except Exception as error:
+            traceback.print_exc()
+            problems.report(tree, f"A defect of this extension: {error!r}; the console says where", True)
 
 
 def _is_whole(tree, scene, frames):

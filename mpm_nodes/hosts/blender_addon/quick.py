@@ -1,10 +1,13 @@
 """Two clicks to matter: an object and a preset become a graph that cooks at once."""
 
+import contextlib
+import functools
+
 import bmesh
 import bpy
 from mathutils import Vector
 
-from . import cook, environment, graph_file, history, problems, quick_presets, scene_export, scene_input, surfaces, timeline
+from . import cook, environment, graph_file, history, quick_presets, scene_export, scene_input, surfaces, timeline
 
 
 class QuickFault(Exception):
@@ -98,6 +101,15 @@ def hide(thing):
     thing.hide_set(True)
 
 
+def give_back(key, hidden, no_render):
+    """Show an object again of which nothing has become; `key` is `history.key_of` it."""
+    thing = next((each for each in bpy.data.objects if history.key_of(each) == key), None)
+    if thing is not None:
+        thing.hide_render = no_render
+        with contextlib.suppress(RuntimeError):  # the view layer does not hold it
+            thing.hide_set(hidden)
+
+
 class MPM_OT_quick(bpy.types.Operator):
     """Make the active object of this matter, on ground, with the other selected objects as colliders, and cook it"""
 
@@ -134,14 +146,20 @@ class MPM_OT_quick(bpy.types.Operator):
         except (QuickFault, graph_file.FileFault) as fault:
             self.report({"ERROR"}, str(fault))
             return {"CANCELLED"}
-        source_hidden = source.hide_get()
+        back = functools.partial(give_back, history.key_of(source), source.hide_get(), source.hide_render)
         hide(source)
         history.remember(f"Quick {self.preset}")
-        if self.cook and cook.start(tree, scene) is None:
-            problems.report(tree, tree.status, True)
-            source.hide_set(source_hidden)
+        job = None
+        try:
+            job = cook.start(tree, scene) if self.cook else None
+        finally:
+            if self.cook and job is None:
+                back()
+        if self.cook and job is None:
             self.report({"ERROR"}, tree.status)
             return {"CANCELLED"}
+        if job is not None:
+            job.on_failure = back
         self.report({"INFO"}, f"{tree.name}: cells of {tree.k_cell_size:.3g} m, about {budget} particles")
         return {"FINISHED"}
 

@@ -6,7 +6,7 @@ import os
 
 import bpy
 
-from . import unkeyed
+from . import environment, unkeyed
 from .surfaces import makes_instances, metres
 
 EXPORT = {
@@ -112,6 +112,8 @@ def export(thing, path, scene, span):
 
     Selection and frame range are put back afterwards; no frame is set, which would undo what the artist has moved without a key.
     """
+    if environment.lacks("usd"):
+        raise RuntimeError(f"this Blender was built without USD; {environment.OTHER_BUILD}")
     layer = bpy.context.view_layer
     known = set(bpy.ops.wm.usd_export.get_rna_type().properties.keys())
     selected, active = [each for each in layer.objects if each.select_get()], layer.objects.active

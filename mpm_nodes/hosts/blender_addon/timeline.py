@@ -82,3 +82,14 @@ def keyed(frames, values):
     if all(value == values[0] for value in values):
         return values[0]
     return {"keys": [[frame, value, "linear"] for frame, value in zip(frames, values, strict=True)]}
+
+
+def rate_differs(tree, scene):
+    """Return what to do where a graph and a scene have different frame rates; "" where they agree, or there is no scene."""
+    rate = tree.k_fps if scene is None else scene.render.fps / scene.render.fps_base
+    if abs(rate - tree.k_fps) < 1e-3 * rate:
+        return ""
+    return (
+        f". The scene has {rate:g} frames a second and the graph {tree.k_fps:g}: points, meshes and volumes are shown at "
+        "times of their own until both have the same (Output properties, or Fps here)"
+    )
