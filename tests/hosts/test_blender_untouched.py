@@ -7,7 +7,7 @@ from blender_process import in_blender
 SCENE = """
 OURS = ("[kept]", "[cache]", "[particles]", " cache", " particles", ".collection_children")
 CACHES = ("].cache_file",)
-SKIPPED = set('''rna_type bl_rna animation_data depsgraph view_layers keyframe_points edit_bones tool_settings is_updated
+SKIPPED = set('''rna_type bl_rna animation_data depsgraph view_layers keyframe_points edit_bones tool_settings is_updated tag
     is_updated_data users session_uid vertices edges loops polygons attributes uv_layers uv_layer_clone uv_layer_stencil
     dimensions matrix_local matrix_world'''.split())
 KINDS = ("objects", "lights", "cameras", "meshes", "shape_keys", "materials", "worlds", "scenes", "armatures", "collections",

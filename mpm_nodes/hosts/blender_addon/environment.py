@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import bpy
@@ -128,7 +129,7 @@ def variables():
 
 
 def start(arguments, folder):
-    """Start the environment's Python in a folder, in a process group of its own, with pipes for what it says."""
+    """Start the environment's Python in a folder (None: here), in a process group of its own, with pipes for what it says."""
     flags = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if is_windows() else {"start_new_session": True}
     return subprocess.Popen(
         [python(), *arguments],
@@ -168,6 +169,32 @@ def run(arguments, limit=LIMIT):
     except subprocess.TimeoutExpired as error:
         raise EnvironmentFault(f"{program} did not answer within {limit:.0f} seconds") from error
     return done.returncode, done.stdout, done.stderr
+
+
+def run_steps(arguments, limit=LIMIT):
+    """Do as `run` in steps: Blender stays usable meanwhile; closed early, it ends the program.
+
+    Raises:
+        EnvironmentFault: It cannot be started, or does not end in time.
+    """
+    until = time.monotonic() + limit
+    try:
+        process = start(arguments, None)
+    except OSError as error:
+        raise EnvironmentFault(f"{python()} cannot be started ({error.strerror or error})") from error
+    try:
+        while True:
+            try:
+                out, error = process.communicate(timeout=0.02)
+                return process.returncode, out, error
+            except subprocess.TimeoutExpired:
+                if time.monotonic() > until:
+                    raise EnvironmentFault(f"{python()} did not answer within {limit:.0f} seconds") from None
+                yield 1.0
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
 
 
 def command(words, **values):

@@ -6,6 +6,7 @@ from pathlib import Path
 import bpy
 
 from . import cache_import, cook, environment, graph_file, history, places, problems, scene_input, timeline
+from .steps import Stepwise
 from .trees import GRAPH_TREE, new_tree
 
 
@@ -155,7 +156,7 @@ class MPM_OT_save_graph(OnGraph, bpy.types.Operator):
         try:
             values = scene_input.gather(tree, path, context.scene)
             graph_file.write(graph_file.save(tree, path.parent, values), path)
-        except (graph_file.FileFault, scene_input.SceneFault) as error:
+        except (graph_file.FileFault, scene_input.SceneFault, environment.EnvironmentFault) as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
         self.report({"INFO"}, f"Saved {path}")
@@ -184,21 +185,21 @@ class MPM_OT_upgrade(OnGraph, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MPM_OT_validate(OnGraph, bpy.types.Operator):
+class MPM_OT_validate(OnGraph, Stepwise, bpy.types.Operator):
     """Look for everything that is wrong with the graph; problems appear on the nodes"""
 
     bl_idname = "mpm_nodes.validate"
     bl_label = "Check Graph"
 
-    def execute(self, context):
+    def steps(self, context):
         """Write the graph and let the program validate it."""
         tree = self.graph(context)
         if tree is None:
             return {"CANCELLED"}
         problems.clear(tree)
-        path = cook.write_graph(tree, context.scene)
+        path = yield from cook.write_steps(tree, context.scene)
         try:
-            count = problems.validate(tree, path) if path else 1
+            count = (yield from problems.validate_steps(tree, path)) if path else 1
         except environment.EnvironmentFault as error:
             cook.fail_to_start(tree, str(error))
             count = 1
@@ -206,7 +207,7 @@ class MPM_OT_validate(OnGraph, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MPM_OT_cook(OnGraph, bpy.types.Operator):
+class MPM_OT_cook(OnGraph, Stepwise, bpy.types.Operator):
     """Simulate the graph in another process; frames appear in the scene as they finish"""
 
     bl_idname = "mpm_nodes.cook"
@@ -214,26 +215,26 @@ class MPM_OT_cook(OnGraph, bpy.types.Operator):
 
     resume: bpy.props.BoolProperty(name="Resume", description="Go on after the last whole frame", options={"SKIP_SAVE"})
 
-    def execute(self, context):
+    def steps(self, context):
         """Start it."""
         tree = self.graph(context)
-        if tree is None or cook.start(tree, context.scene, self.resume) is None:
+        if tree is None or (yield from cook.start_steps(tree, context.scene, self.resume)) is None:
             self.report({"ERROR"}, tree.status if tree else "There is no graph")
             return {"CANCELLED"}
         return {"FINISHED"}
 
 
-class MPM_OT_cook_again(OnGraph, bpy.types.Operator):
+class MPM_OT_cook_again(OnGraph, Stepwise, bpy.types.Operator):
     """Cook the changed graph again from the current frame on; frames before it are taken from the cook that is shown"""
 
     bl_idname = "mpm_nodes.cook_again"
     bl_label = "Cook Again from This Frame"
 
-    def execute(self, context):
+    def steps(self, context):
         """Start it; from the first frame on it is a whole cook."""
         tree, frame = self.graph(context), context.scene.frame_current
         again = frame if tree is not None and frame > tree.k_start else None
-        if tree is None or cook.start(tree, context.scene, again=again) is None:
+        if tree is None or (yield from cook.start_steps(tree, context.scene, again=again)) is None:
             self.report({"ERROR"}, tree.status if tree else "There is no graph")
             return {"CANCELLED"}
         return {"FINISHED"}

@@ -7,7 +7,8 @@ import bmesh
 import bpy
 from mathutils import Vector
 
-from . import cook, environment, graph_file, history, quick_presets, scene_export, scene_input, surfaces, timeline
+from . import cook, environment, graph_file, history, quick_presets, scene_input, scene_pass, surfaces, timeline
+from .steps import Stepwise
 
 
 class QuickFault(Exception):
@@ -20,7 +21,7 @@ def own_folder():
     return bpy.path.abspath(chosen.quick_folder) if chosen and chosen.quick_folder else ""
 
 
-def measured(thing, scene):
+def measured(thing, stage, scene):
     """Return (volume [m^3], area [m^2], lowest point [m], whether it is a sheet) of an object's surface as it is now."""
     whole = bmesh.new()
 
@@ -35,8 +36,7 @@ def measured(thing, scene):
         bpy.data.meshes.remove(held)
 
     try:
-        with scene_export.shown(thing, scene):
-            surfaces.visit(thing, take)
+        surfaces.visit(stage.stands[thing], take, stage.depsgraph)
         if not whole.faces:
             raise QuickFault(f"{thing.name} has no faces; {scene_input.face_cure(thing)}")
         unit = surfaces.metres(scene)
@@ -69,15 +69,13 @@ def make(preset, source, others, scene, particles, ground=True):
     if not surfaces.has_surface(source):
         raise QuickFault(f"{source.name} has no surface; make a mesh the active object")
     facts = preset["editor"]["quick"]
-    volume, area, lowest, sheet = measured(source, scene)
-    sheets, met = {source.name} if sheet else set(), []
-    for thing in others:
-        if not surfaces.has_surface(thing):
-            continue
-        met.append(thing)
-        _, _, low, thin = measured(thing, scene)
-        lowest = min(lowest, low)
-        sheets |= {thing.name} if thin else set()
+    met = [thing for thing in others if surfaces.has_surface(thing)]
+    with scene_pass.apart(scene, [source, *met]) as stage:
+        stage.scene.frame_set(scene.frame_current)
+        found = {thing.name: measured(thing, stage, scene) for thing in (source, *met)}
+    volume, area, *_ = found[source.name]
+    lowest = min(low for _, _, low, _ in found.values())
+    sheets = {name for name, (*_, sheet) in found.items() if sheet}
     cell = quick_presets.cell_size(volume, area, particles)
     edge = volume ** (1.0 / 3.0) if volume else area**0.5 / 2.0
     document = quick_presets.scaled(preset, edge / float(facts.get("size", edge)))
@@ -110,7 +108,7 @@ def give_back(key, hidden, no_render):
             thing.hide_set(hidden)
 
 
-class MPM_OT_quick(bpy.types.Operator):
+class MPM_OT_quick(Stepwise, bpy.types.Operator):
     """Make the active object of this matter, on ground, with the other selected objects as colliders, and cook it"""
 
     bl_idname = "mpm_nodes.quick"
@@ -132,7 +130,7 @@ class MPM_OT_quick(bpy.types.Operator):
         presets, _ = quick_presets.found(own_folder())
         return presets[properties.preset]["editor"]["quick"].get("doc", "") if properties.preset in presets else cls.__doc__
 
-    def execute(self, context):
+    def steps(self, context):
         """Make the graph, hide the object, cook."""
         presets, faults = quick_presets.found(own_folder())
         if self.preset not in presets:
@@ -151,7 +149,7 @@ class MPM_OT_quick(bpy.types.Operator):
         history.remember(f"Quick {self.preset}")
         job = None
         try:
-            job = cook.start(tree, scene) if self.cook else None
+            job = (yield from cook.start_steps(tree, scene)) if self.cook else None
         finally:
             if self.cook and job is None:
                 back()

@@ -15,6 +15,9 @@ CACHES = {
 }
 """Modifiers with a point cache: what they are called, and where it is baked."""
 
+KEPT = (*CACHES, "DYNAMIC_PAINT", "FLUID", "PARTICLE_SYSTEM")
+"""Modifiers that keep frames which have been simulated."""
+
 FOLLOWERS = ("EXPLODE", "PARTICLE_INSTANCE")
 """Modifiers that make a surface of particles."""
 
@@ -90,6 +93,11 @@ def play(blocks, scene, last):
     own = [bake.frame_start for thing in found for bake in _bakes(thing) if bake.use_custom_simulation_frame_range]
     for _ in timeline.at_frames(scene, range(min([scene.frame_start, *own]), last + 1)):
         pass
+
+
+def simulates(thing):
+    """Return whether a modifier of an object keeps frames that Blender has simulated."""
+    return any(modifier.type in KEPT or _has_zone(modifier) for modifier in thing.modifiers)
 
 
 def _bakes(thing):

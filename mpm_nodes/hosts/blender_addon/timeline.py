@@ -4,7 +4,7 @@ import contextlib
 
 import bpy
 
-from . import animation, cache_import, history, knobs, unkeyed
+from . import animation, cache_import, knobs, unkeyed
 
 
 def follow(tree, scene):
@@ -33,12 +33,13 @@ def at_frames(scene, frames):
 
 
 @contextlib.contextmanager
-def updates():
-    """Give a set to which every change of frame adds the data that Blender has evaluated again."""
-    found = set()
+def updates(scene):
+    """Give a set to which every change of a scene's frame adds the data that Blender has evaluated again."""
+    found, name = set(), scene.name
 
-    def note(_scene, graph):
-        found.update(each.id.original for each in graph.updates if each.is_updated_geometry or each.is_updated_transform)
+    def note(changed, graph):
+        if changed.name == name:
+            found.update(each.id.original for each in graph.updates if each.is_updated_geometry or each.is_updated_transform)
 
     bpy.app.handlers.frame_change_post.append(note)
     try:
@@ -47,34 +48,14 @@ def updates():
         bpy.app.handlers.frame_change_post.remove(note)
 
 
-def driven_values(tree, owners, scene, frames):
-    """Return the values, at every frame, of knobs that drivers or NLA strips move: by node name and knob.
-
-    Args:
-        tree: The graph.
-        owners: Its nodes.
-        scene: Scene whose timeline moves them.
-        frames: Frames of the graph.
-    """
-    driven = [
+def driven(owners):
+    """Return the (node, knob) of knobs that drivers or NLA strips move."""
+    return [
         (owner, knob)
         for owner in owners
         for knob in (owner.record["knobs"] if owner.record else ())
         if knob["keyable"] and animation.is_driven(owner, knobs.prop(knob["name"]))
     ]
-    if not driven:
-        return {}
-    if follow(tree, scene):
-        history.remember("Knobs that follow the timeline")
-    bpy.context.view_layer.update()
-    seen = [[] for _ in driven]
-    for _ in at_frames(scene, frames):
-        for values, (owner, knob) in zip(seen, driven, strict=True):
-            values.append(knobs.plain(knob)(knobs.constant_of(owner, knob)))
-    found = {}
-    for values, (owner, knob) in zip(seen, driven, strict=True):
-        found.setdefault(owner.name, {})[knob["name"]] = keyed(frames, values)
-    return found
 
 
 def keyed(frames, values):
