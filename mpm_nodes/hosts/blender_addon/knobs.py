@@ -1,5 +1,6 @@
 """Knobs as Blender properties: made from the specification, read and written as a graph file spells them."""
 
+import json
 import struct
 
 import bpy
@@ -136,7 +137,7 @@ def constant_of(owner, knob):
         return list(value)
     if knob["kind"] == "substeps":
         tree = getattr(owner, tree_prop(knob["name"]))
-        return [value, settings_of(owner, knob["name"], value), tree.name if tree else ""]
+        return [value, settings_of(owner, knob["name"], value), tree.name if tree and value == OWN else ""]
     return value
 
 
@@ -146,6 +147,8 @@ def value(owner, knob, document_of=None):
 
     `document_of(tree)` returns the document of a substep tree.
     """
+    if knob["kind"] == "substeps":
+        _own_what_changed(owner, knob["name"], document_of)
     if knob["kind"] == "substeps" and getattr(owner, prop(knob["name"])) == OWN:
         tree = getattr(owner, tree_prop(knob["name"]))
         return knob["default"] if tree is None else document_of(tree)
@@ -158,6 +161,22 @@ def value(owner, knob, document_of=None):
         if curves:
             return animation.key_list(curves, constant_of(owner, knob), plain(knob))
     return _spelled(knob, seen)
+
+
+def _own_what_changed(owner, name, document_of):
+    """Make the stages that were opened to look at a graph of the node's own where they have been changed."""
+    tree, preset = getattr(owner, tree_prop(name)), getattr(owner, prop(name))
+    if document_of is None or tree is None or not tree.looked_at or preset == OWN:
+        return
+    if json.loads(tree.looked_at)[0] == preset and looked_at(preset, document_of(tree)) != tree.looked_at:
+        tree.looked_at = ""
+        setattr(owner, prop(name), OWN)
+
+
+def looked_at(preset, document):
+    """Return as text a preset and its stages, without what nothing comes of: places, comments."""
+    stages = {name: {**entry, "position": None, "comment": None} for name, entry in document["nodes"].items()}
+    return json.dumps([preset, {**document, "nodes": stages}], sort_keys=True)
 
 
 def _spelled(knob, seen):

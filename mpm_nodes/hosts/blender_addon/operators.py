@@ -1,5 +1,6 @@
 """What buttons and menus do."""
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -35,6 +36,19 @@ class OnGraph:
         return tree
 
 
+def show_tree(context, tree):
+    """Open a tree in the node editor, with the sidebar at the tab that cooks it."""
+    space, area = context.space_data, context.area
+    if space is None or space.type != "NODE_EDITOR":
+        return
+    space.tree_type, space.node_tree = tree.bl_idname, tree
+    space.show_region_ui = True
+    for region in area.regions if area else ():
+        if region.type == "UI":
+            with contextlib.suppress(AttributeError, TypeError):  # the tab is known once the sidebar has been drawn with it
+                region.active_panel_category = "MPM"
+
+
 class MPM_OT_new_graph(bpy.types.Operator):
     """Make a new graph with a ball that falls on the ground"""
 
@@ -53,10 +67,7 @@ class MPM_OT_new_graph(bpy.types.Operator):
             if hasattr(node, "k_start_frame"):
                 node.k_start_frame = tree.k_start
         timeline.follow(tree, scene)
-        space = context.space_data
-        if space is not None and space.type == "NODE_EDITOR":
-            space.tree_type = GRAPH_TREE
-            space.node_tree = tree
+        show_tree(context, tree)
         return {"FINISHED"}
 
 
@@ -110,10 +121,7 @@ class MPM_OT_load_graph(bpy.types.Operator):
         else:
             tree = graph_file.load(document, path.stem, path.parent)
             timeline.follow(tree, context.scene)
-        space = context.space_data
-        if space is not None and space.type == "NODE_EDITOR":
-            space.tree_type = tree.bl_idname
-            space.node_tree = tree
+        show_tree(context, tree)
         return {"FINISHED"}
 
 
