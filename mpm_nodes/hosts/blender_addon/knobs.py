@@ -1,6 +1,7 @@
 """Knobs as Blender properties: made from the specification, read and written as a graph file spells them."""
 
 import json
+import re
 import struct
 
 import bpy
@@ -10,6 +11,8 @@ from .specification import PRESETS
 
 LARGEST_FLOAT = 3.0e38
 LARGEST_INT = 2**31 - 1
+AXES = {"x": "X", "y": "Z", "z": "-Y"}
+"""What a graph's axes are called in the scene."""
 OWN = "OWN_GRAPH"
 """Choice of a `substeps` knob: the stages of a tree of its own, not a preset."""
 
@@ -60,8 +63,23 @@ def _is_substep_tree(_node, tree):
 
 
 def title(knob):
-    """Return a knob's label with its unit."""
-    return f"{knob['label']} [{knob['unit']}]" if knob["unit"] else knob["label"]
+    """Return a knob's label with its unit, and the scene's names of axes."""
+    label = re.sub(r"\b[XYZ]\b", lambda found: AXES[found[0].lower()], knob["label"])
+    return f"{label} [{knob['unit']}]" if knob["unit"] else label
+
+
+def components(knob):
+    """Return (index, name in the scene's axes) of a vector's numbers in the order X, Y, Z; none of other vectors.
+
+    Graph files have Y up, the scene has Z up: a graph's y is the scene's Z, its z is against the scene's Y.
+    """
+    if knob["kind"] != "vector" or knob.get("element") == "int" or knob["size"] not in (3, 4):
+        return []
+    first = knob["size"] - 3  # a quaternion begins with w
+    names = ["W"] * first + list(AXES.values())
+    unsigned = (knob["range"] or {}).get("min") == 0.0
+    order = [*range(first), first, first + 2, first + 1]
+    return [(index, names[index].lstrip("-") if unsigned else names[index]) for index in order]
 
 
 def help_of(knob):
@@ -70,7 +88,10 @@ def help_of(knob):
     bounds = [f"{word} {limits[key]:g}" for key, word in (("min", "from"), ("max", "to")) if limits.get(key) is not None]
     if limits.get("exclusive_min"):
         bounds[0] = f"above {limits['min']:g}"
-    return knob["doc"].rstrip(".") + (f" ({' '.join(bounds)})" if bounds else "")
+    doc = knob["doc"].rstrip(".")
+    if knob["kind"] == "vector" or re.search(r"\b[XYZ]\b", knob["label"]):
+        doc = re.sub(r"\b[xyz]\b", lambda found: AXES[found[0]], doc)
+    return doc + (f" ({' '.join(bounds)})" if bounds else "")
 
 
 def _limits(knob, largest):
