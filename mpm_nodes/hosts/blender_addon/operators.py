@@ -66,6 +66,8 @@ class MPM_OT_new_graph(bpy.types.Operator):
         for node in tree.nodes:
             if hasattr(node, "k_start_frame"):
                 node.k_start_frame = tree.k_start
+            if hasattr(node, "k_gravity"):
+                node.k_gravity = scene_input.gravity(scene).get("gravity", node.k_gravity)
         timeline.follow(tree, scene)
         show_tree(context, tree)
         return {"FINISHED"}

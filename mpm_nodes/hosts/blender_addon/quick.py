@@ -7,7 +7,7 @@ import bmesh
 import bpy
 from mathutils import Vector
 
-from . import cook, environment, graph_file, history, quick_presets, scene_input, scene_pass, surfaces, timeline
+from . import cook, environment, graph_file, history, looks, problems, quick_presets, scene_input, scene_pass, surfaces, timeline
 from .steps import Stepwise
 
 
@@ -73,6 +73,7 @@ def make(preset, source, others, scene, particles, ground=True):
     with scene_pass.apart(scene, [source, *met]) as stage:
         stage.scene.frame_set(scene.frame_current)
         found = {thing.name: measured(thing, stage, scene) for thing in (source, *met)}
+        speed = _speed(source, stage, scene)
     volume, area, *_ = found[source.name]
     lowest = min(low for _, _, low, _ in found.values())
     sheets = {name for name, (*_, sheet) in found.items() if sheet}
@@ -88,9 +89,40 @@ def make(preset, source, others, scene, particles, ground=True):
     for entry in document["nodes"].values():
         if entry["type"] == "solve":
             entry.setdefault("knobs", {})["start_frame"] = scene.frame_start
+            entry["knobs"] |= scene_input.gravity(scene)
+        if (entry.get("editor") or {}).get("blender", {}).get("object") == source.name:
+            entry["knobs"] = {**speed, **entry.get("knobs", {})}
     tree = graph_file.load(document, f"{facts.get('label', 'Quick')} {source.name}")
     timeline.follow(tree, scene)
     return tree
+
+
+def _speed(thing, stage, scene):
+    """Return the knobs of the velocity and spin that an object's keys give it at the scene's first frame; none where it rests."""
+    places = []
+    for frame in (scene.frame_start, scene.frame_start + 1):
+        stage.scene.frame_set(frame)
+        places.append(stage.evaluated(thing).matrix_world.copy())
+        if frame == scene.frame_start:
+            corners = [vertex for piece in stage.pieces(thing) for vertex in piece.vertices()]
+    way = places[1] @ places[0].inverted_safe()
+    middle = sum(corners, start=Vector()) / max(1, len(corners))
+    rate = scene.render.fps / scene.render.fps_base
+    axis, angle = way.to_quaternion().to_axis_angle()
+    moved = surfaces.metres(scene) * rate * ((way @ middle) - middle)
+    found = {"velocity": surfaces.Y_UP @ moved, "angular_velocity": surfaces.Y_UP @ (axis * angle * rate)}
+    return {name: [float(f"{round(each, 4):.4g}") + 0.0 for each in value] for name, value in found.items() if value.length > 1e-4}
+
+
+def unheard(others, tree):
+    """Return, in sentences, (what the matter neither feels nor meets, numbers that were scaled to the object)."""
+    winds = [thing.name for thing in others if thing.field is not None and thing.field.type != "NONE"]
+    alone = [each.name for each in problems.graph_trees(bpy.data) if each != tree and looks.quick_facts(each)]
+    said = [f"{', '.join(winds)}: a solve does not feel force fields"] if winds else []
+    if alone:
+        said.append(f"Its matter does not meet that of {', '.join(alone)}: wire both sources into one solve for that")
+    scaled = [node.comment for node in tree.nodes if getattr(node, "comment", "").startswith("Scaled by Quick")]
+    return said, scaled
 
 
 def hide(thing):
@@ -158,7 +190,9 @@ class MPM_OT_quick(Stepwise, bpy.types.Operator):
             return {"CANCELLED"}
         if job is not None:
             job.on_failure = back
-        self.report({"INFO"}, f"{tree.name}: cells of {tree.k_cell_size:.3g} m, about {budget} particles")
+        left_out, scaled = unheard(others, tree)
+        said = [f"{tree.name}: cells of {tree.k_cell_size:.3g} m, about {budget} particles", *left_out, *scaled]
+        self.report({"WARNING" if left_out else "INFO"}, ". ".join(said))
         return {"FINISHED"}
 
 

@@ -105,6 +105,15 @@ def refuse_unbaked(held, scene, last):
     simulations.play(set().union(*blocks.values()), scene, last)
 
 
+def gravity(scene):
+    """Return the knob of a scene's gravity; none for Blender's default, which is the earth's whatever the unit of the scene."""
+    if not scene.use_gravity:
+        return {"gravity": [0.0, 0.0, 0.0]}
+    if all(abs(a - b) < 1e-4 for a, b in zip(scene.gravity, (0.0, 0.0, -9.81), strict=True)):
+        return {}
+    return {"gravity": [float(f"{each + 0.0:.6g}") for each in metres(scene) * (Y_UP @ scene.gravity)]}
+
+
 def _holds(node, scene):
     """Return whether an object stands for a node.
 
