@@ -3,6 +3,7 @@
 openvdb_module  finds OpenVDB            volumes  level sets and fogs to and from .vdb, and their meshes
 points, meshes  one frame of geometry    stage    the root stage that ties the frames together
 stage_reader    stages and points back in  time_codes  what frames are in a file
+scene_meshes    meshes of a host's scene
 estimate        bytes before a run       check    what validators miss in a finished cache
 """
 

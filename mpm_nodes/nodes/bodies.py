@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import Material
+from mpm_nodes.data import Material, Particles
 from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.declarations import PreflightContext
 from mpm_nodes.graph.keys import at, carries_keys
-from mpm_nodes.nodes.nozzles import GAP
+from mpm_nodes.nodes.nozzles import nozzle
 from mpm_nodes.nodes.rotations import TURNS, turn_matrix
 
 if TYPE_CHECKING:
@@ -37,12 +38,6 @@ class Body(NamedTuple):
     def width(self, direction: np.ndarray) -> float:
         """Return how far the box reaches along a direction, shape (3,) of any length [m]."""
         return float(np.abs(self.edges @ direction).sum() / max(float(np.linalg.norm(direction)), 1e-300))
-
-    def mean_length(self, direction: np.ndarray) -> float:
-        """Return the box's volume over that of its outline, seen along a direction, shape (3,) of any length [m]."""
-        sides = np.cross(self.edges[[1, 2, 0]], self.edges[[2, 0, 1]])
-        outline = float(np.abs(sides @ direction).sum() / max(float(np.linalg.norm(direction)), 1e-300))
-        return abs(float(np.linalg.det(self.edges))) / max(outline, 1e-300)
 
 
 class Inflow(NamedTuple):
@@ -95,13 +90,17 @@ def marks(told: PreflightContext, *ports: str, adds: Collection[str] = ()) -> di
     """Return what holds for some of the matter that comes in through these ports.
 
     It is `heated` (makes heat), `scaled` (has a factor on its tension), or `untold` (its bodies and materials are not known before
-    the cook). It has `columns`, and those that the node adds; None where they are not known before the cook.
+    the cook). It has `columns`, and those that the node adds; None where they are not known before the cook. `seeds` are functions
+    that return where its particles are as the shot begins, shape (n, 3) [m]; none where that is not known of all.
     """
     wired = [facts for port in ports for facts in told.inputs.get(port, ())]
     found = {mark: any(facts.get(mark, False) for facts in wired) for mark in ("heated", "scaled", "untold")}
     told_of = [facts["columns"] for facts in wired if facts.get("columns") is not None]
     known = frozenset(adds).union(*told_of) if len(told_of) == len(wired) else None
-    return {**found, "untold": found["untold"] or not all("bodies" in facts for facts in wired), "columns": known}
+    laid_out = [facts.get("seeds", ()) for facts in wired]
+    seeds = tuple(itertools.chain(*laid_out)) if all(laid_out) else ()
+    untold = found["untold"] or not all("bodies" in facts for facts in wired)
+    return {**found, "untold": untold, "columns": known, "seeds": seeds}
 
 
 def collider_passed_on(told: PreflightContext) -> dict[str, Any]:
@@ -122,21 +121,26 @@ def fastest(velocity: Any) -> np.ndarray:
 
 
 def flow_of(told: PreflightContext, velocity: Any, begin: float, end: float) -> Inflow:
-    """Return what a stream brings whose template is told (seconds of the shot, m/s): a copy for each of its lengths.
-
-    Of one that stands askew to the stream the outline streams (`nodes/nozzles.py`): a copy for each of its mean lengths.
-    """
-    speed = fastest(velocity)
-    spacing = 0.5 * told.settings.cell_size
-    bodies = told.distinct("template", "bodies")
-    length = max((body.width(speed) for body in bodies), default=spacing)
-    layers = float(max(round(length / spacing), 1))
-    if len(bodies) == 1 and bodies[0].mean_length(speed) < length - GAP * spacing:
-        layers = bodies[0].mean_length(speed) / spacing
-    count = told.total("template", "particles")
+    """Return what a stream brings whose template is told (seconds of the shot, m/s): a copy for each of its lengths."""
+    speed, spacing = fastest(velocity), 0.5 * told.settings.cell_size
     frames = np.linspace(told.settings.start, told.settings.end, 65) if carries_keys(velocity) else [told.settings.start]
-    rate = count / (spacing * layers) * float(np.mean([np.linalg.norm(at(velocity, frame)) for frame in frames]))
-    return Inflow(rate, begin, end, (float(speed[0]), float(speed[1]), float(speed[2])))
+    mean = float(np.mean([np.linalg.norm(at(velocity, frame)) for frame in frames]))
+    return Inflow(_thickness(told, speed, spacing) * mean, begin, end, (float(speed[0]), float(speed[1]), float(speed[2])))
+
+
+def _thickness(told: PreflightContext, velocity: np.ndarray, spacing: float) -> float:
+    """Return how many particles a stream of a template holds [1/m]: those of the template, or fewer points that stand for them."""
+    count = told.total("template", "particles")
+    seeds = marks(told, "template")["seeds"]
+    points = [make() for make in seeds or told.distinct("template", "places")]
+    if not sum(map(len, points)) or not velocity.any():
+        return count / spacing
+    laid_out = np.concatenate(points)
+    each = 1.0 if seeds else count / len(laid_out)
+    apart = spacing * each ** (1.0 / 3.0)
+    axis = velocity / np.linalg.norm(velocity)
+    template, _ = nozzle(Particles({"position": laid_out}, (), apart), axis)
+    return each * len(template) / (apart * (round(float(np.ptp(template["position"] @ axis)) / apart) + 1.0))
 
 
 def flowed(flow: Inflow, clock: Clock, last: float) -> float:

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import shutil
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,7 @@ from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.graph.knobs import LONGEST_LENGTH
 from mpm_nodes.materials.black_body import emitted
 from mpm_nodes.materials.looks import find_look, looks_of
-from mpm_nodes.nodes.bodies import Body
+from mpm_nodes.nodes.bodies import Body, marks
 from mpm_nodes.nodes.collider_files import point_codes
 from mpm_nodes.nodes.colours import COLOUR, GLOW, shown_colours
 from mpm_nodes.nodes.libraries import OPENUSD
@@ -72,6 +72,9 @@ def _estimate(told: PreflightContext) -> dict[str, Any]:
     if not any(told.inputs.get(port) for port in ("particles", "mesh", "volumes", "colliders")):
         raise OutputError(NOT_WIRED)
 
+    columns = marks(told, "particles")["columns"] if told.inputs.get("particles") else None
+    if columns is not None:
+        _refuse_unknown(sorted(columns), told.knobs["attributes"])
     bodies = told.distinct("particles", "bodies")
     farthest = max((float(np.abs(body.place).max()) for body in bodies), default=0.0)
     refuse_far("write_cache", farthest, 0.5 * told.settings.cell_size)
@@ -176,19 +179,26 @@ def _first_number(files: Any, name: str) -> int:
 
 def _chosen(ctx: FrameContext, particles: Particles | None, attributes: tuple[str, ...]) -> list[str]:
     """Return the columns to write; names that neither the table nor the particles know are refused."""
-    from mpm_nodes.data import ATTRIBUTES
     from usd_io.estimate import EVERY_ATTRIBUTE
 
     if particles is None:
         return []
     held = list(particles.attributes)
-    unknown = [a for a in attributes if a not in ATTRIBUTES and a not in held and a != EVERY_ATTRIBUTE]
+    _refuse_unknown(held, attributes)
+    return held if EVERY_ATTRIBUTE in attributes else [a for a in attributes if a in held]
+
+
+def _refuse_unknown(held: Collection[str], attributes: tuple[str, ...]) -> None:
+    """Refuse names that neither the table nor particles with some columns know."""
+    from mpm_nodes.data import ATTRIBUTES
+    from usd_io.estimate import EVERY_ATTRIBUTE
+
+    unknown = [each for each in attributes if each not in ATTRIBUTES and each not in held and each != EVERY_ATTRIBUTE]
     if unknown:
         raise OutputError(
             f"write_cache.attributes: {unknown[0]!r} is not an attribute of these particles; they have "
             f'{", ".join(held)} ("*" writes all)'
         )
-    return held if EVERY_ATTRIBUTE in attributes else [a for a in attributes if a in held]
 
 
 def _shown(particles: Particles | None, mesh: Mesh | None, chosen: list[str]) -> tuple[Particles | None, Mesh | None, list[str]]:

@@ -36,7 +36,7 @@ from mpm_nodes.nodes.bodies import body_of, marks
 from mpm_nodes.nodes.crowding import crowding
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
 from mpm_nodes.nodes.rotations import orientation as quaternion_of
-from mpm_nodes.nodes.seeding import Lattice, Seed, Seeding, SeedLayout, fill_region, seeding_estimate
+from mpm_nodes.nodes.seeding import Lattice, Seed, Seeding, SeedLayout, fill_region, seeding_estimate, seeds_before
 from mpm_nodes.nodes.start_inside import coarse_places
 
 if TYPE_CHECKING:
@@ -52,12 +52,14 @@ SEEDED = frozenset(("position", "velocity", "mass", "volume", "id", "material"))
 """Columns that every emitter gives."""
 
 
-def _estimate_of(region_of: Callable[[PreflightContext], Region]) -> Preflight:
+def _estimate_of(where: str, region_of: Callable[[PreflightContext], Region]) -> Preflight:
     def estimate(told: PreflightContext) -> dict[str, Any]:
         region = region_of(told)
         columns = SEEDED | ({"stiffness_scale"} if told.knobs.get("stiffness_variation") else set())
         places = (lambda: coarse_places(region, told.knobs, told.settings),)
-        facts = {"bodies": body_of(region, told), "places": places, "columns": columns}
+        laid_out = seeds_before(where, region, told.knobs, told.settings)
+        seeds = () if laid_out is None else (lambda: laid_out,)
+        facts = {"bodies": body_of(region, told), "places": places, "seeds": seeds, "columns": columns}
         return {**seeding_estimate(region, told.knobs, told.settings), **facts}
 
     return estimate
@@ -104,7 +106,7 @@ def _merged(told: PreflightContext) -> dict[str, Any]:
 # ---------------------------------------------------------------- nodes
 
 
-@node(category="Emit", label="Box Emitter", version=1, preflight=_estimate_of(_box_of), alternatives=TURNS)
+@node(category="Emit", label="Box Emitter", version=1, preflight=_estimate_of("emit_box", _box_of), alternatives=TURNS)
 def emit_box(
     settings: GraphSettings,
     material: Material,
@@ -141,7 +143,7 @@ def emit_box(
     return fill_region("emit_box", box_region(size), placement, settings, material)
 
 
-@node(category="Emit", label="Sphere Emitter", version=1, preflight=_estimate_of(_ball_of))
+@node(category="Emit", label="Sphere Emitter", version=1, preflight=_estimate_of("emit_sphere", _ball_of))
 def emit_sphere(
     settings: GraphSettings,
     material: Material,
@@ -177,7 +179,13 @@ def emit_sphere(
     return fill_region("emit_sphere", sphere_region(radius), placement, settings, material)
 
 
-@node(category="Emit", label="Level Set Emitter", version=1, preflight=_estimate_of(_level_set_of), alternatives=TURNS)
+@node(
+    category="Emit",
+    label="Level Set Emitter",
+    version=1,
+    preflight=_estimate_of("emit_level_set", _level_set_of),
+    alternatives=TURNS,
+)
 def emit_level_set(
     settings: GraphSettings,
     material: Material,
@@ -227,7 +235,7 @@ def emit_level_set(
     category="Emit",
     label="Mesh Emitter",
     version=1,
-    preflight=_estimate_of(_mesh_of),
+    preflight=_estimate_of("emit_mesh", _mesh_of),
     alternatives=TURNS,
     contents={"path": _contents},
 )

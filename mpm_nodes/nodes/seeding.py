@@ -12,7 +12,7 @@ import numpy as np
 from mpm_nodes.data import A, GraphSettings, Material, MpmNodesError, Orientation, Particles, Range, Vec3
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.graph.preflight import free_memory
-from mpm_nodes.nodes.rotations import UNTURNED, turn_matrix
+from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
@@ -25,6 +25,9 @@ COLUMN_BYTES = 160
 """What a particle costs while it is seeded: its columns, once more while they are made."""
 SOLVE_BYTES = 440
 """What a particle costs further down: solver state twice (sorting), its share of the grid, the snapshot."""
+
+FEW_SEEDS, FEW_POISSON = 50_000, 500
+"""Particles that are laid out before the cook already: a thin body may get none, and streams depend on the layers."""
 
 
 class Seeding(enum.Enum):
@@ -91,11 +94,7 @@ def fill_region(where: str, region: Region, placement: SeedLayout, settings: Gra
     _check_memory(where, region, placement.seeding, settings.cell_size)
     local = _points(region, placement, spacing)
     if not len(local):
-        size = " x ".join(f"{edge:.4g}" for edge in region.high - region.low)
-        raise MpmNodesError(
-            f"{where}: no particle fits into a region of {size} m at a spacing of {spacing:g} m; "
-            "make the region larger or settings.cell_size smaller"
-        )
+        raise _no_room(where, region, spacing)
     turned = local @ turn_matrix(placement.rotation, placement.orientation).T
     count = len(local)
     # Boxes and balls turn about their centre, other shapes about the middle of their particles.
@@ -112,6 +111,38 @@ def fill_region(where: str, region: Region, placement: SeedLayout, settings: Gra
         random = np.random.default_rng([placement.seed, 1])
         columns["stiffness_scale"] = 1.0 + placement.stiffness_variation * random.uniform(-1.0, 1.0, count)
     return Particles(columns, (material,), spacing)
+
+
+def seeds_before(where: str, region: Region, knobs: Mapping[str, Any], settings: GraphSettings) -> np.ndarray | None:
+    """Return where a node will put its particles as the shot begins [m], shape (n, 3), before the cook; None of more than a few.
+
+    Args:
+        where: Name of the node, for messages.
+        region: What it fills, in its own frame [m].
+        knobs: The node's; those that are keyed with their value at the first frame.
+        settings: Its cell size sets the spacing.
+
+    Raises:
+        MpmNodesError: There will be none.
+    """
+    poisson = knobs["seeding"] is Seeding.POISSON
+    if estimate(region, knobs["seeding"], settings.cell_size)[0] > (FEW_POISSON if poisson else FEW_SEEDS):
+        return None
+    named = ("seeding", "lattice", "jitter", "seed", *TURNS)
+    centre = knobs.get("centre", knobs.get("translation", (0.0, 0.0, 0.0)))
+    placement = SeedLayout(centre, **{name: knobs[name] for name in named if name in knobs})
+    local = _points(region, placement, 0.5 * settings.cell_size)
+    if not len(local):
+        raise _no_room(where, region, 0.5 * settings.cell_size)
+    return local @ turn_matrix(placement.rotation, placement.orientation).T + np.asarray(centre, np.float64)
+
+
+def _no_room(where: str, region: Region, spacing: float) -> MpmNodesError:
+    size = " x ".join(f"{edge:.4g}" for edge in region.high - region.low)
+    return MpmNodesError(
+        f"{where}: no particle fits into a region of {size} m at a spacing of {spacing:g} m; "
+        "make the region larger or settings.cell_size smaller"
+    )
 
 
 def seeding_estimate(region: Region, knobs: Mapping[str, Any], settings: GraphSettings) -> dict[str, Any]:

@@ -159,6 +159,6 @@ def test_other_lines_are_passed_over(line):
     """Readers in Houdini and in Blender, which are alike, take objects with the name of an event alone."""
     houdini = loaded("houdini/mpm_nodes_houdini/process.py")
     assert houdini.event_of(line) is None and houdini.event_of('{"event": "plan"}') == {"event": "plan"}
-    sources = [(ROOT / "hosts" / path).read_text() for path in ("houdini/mpm_nodes_houdini/process.py", "blender_addon/cook.py")]
+    sources = [(ROOT / "hosts" / path).read_text() for path in ("houdini/mpm_nodes_houdini/process.py", "blender_addon/running.py")]
     bodies = {source.partition("def event_of(line):")[2].partition("\n\n\n")[0] for source in sources}
     assert len(bodies) == 1

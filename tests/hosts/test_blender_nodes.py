@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from blender_process import in_blender
+
+UNSIGNED = ("size", "spread", "turn")
+"""Vectors of lengths and widths, which have no direction."""
 
 NODES = """
 answer["sliders"] = []
@@ -22,6 +26,33 @@ for node in made:
     assert node.use_custom_color
     answer["colours"].setdefault(node.record["category"], []).append([round(part, 3) for part in node.color])
 answer["widths"] = {node.record["id"]: node.width for node in made}
+class Layout:
+    enabled = True
+    def prop(self, owner, name, index=-1, text=None, **how):
+        if text and index >= 0:
+            answer["axes"].setdefault(f"{owner.record['id']}.{name[2:]}", []).append([index, text])
+    def label(self, text="", **how):
+        answer["labels"].append(text)
+    def operator(self, *given, **how):
+        return self
+    def template_curve_mapping(self, *given):
+        pass
+    def inside(self, **how):
+        return Layout()
+    row = column = split = box = inside
+answer["axes"], answer["labels"] = {}, []
+for node in made:
+    for knob in node.record["knobs"]:
+        if knob["kind"] != "table":
+            nodes.draw_knob(node, Layout(), knob)
+answer["cut"] = []
+for node in made:
+    for knob in node.record["knobs"]:
+        if knob["kind"] in nodes.BESIDE:
+            letters = len(knobs.title(knob))
+            room = node.width * (letters + 1) / (letters + 1 + nodes.BESIDE[knob["kind"]])
+            if room < nodes.LETTER * letters:
+                answer["cut"].append([node.record["id"], knob["name"]])
 answer["searched"] = {kind: [item[1] for item in items] for kind, items in interface.SEARCHED.items()}
 from types import SimpleNamespace
 added = SimpleNamespace(kind="MpmNode_emit_sphere")
@@ -59,6 +90,16 @@ answer["loaded"] = [saved() == given_value, getattr(fall, field("kernel")), fall
 setattr(fall, field("kernel"), "quadratic")
 answer["changed"] = saved()
 knobs.set_value(fall, knob, {"preset": "explicit_apic", "set": {"transfer": "flip", "cfl": 0.25}})
+before = saved()
+looked = substep_operators.opened_substeps(fall, "substeps")
+looked.nodes["Substep Begins"].location = (-900.0, 0.0)
+answer["looked"] = [saved() == before, fall.k_substeps, list(graph_file.save_substeps(looked)["nodes"])]
+again = substep_operators.opened_substeps(fall, "substeps")
+answer["trees"] = sum(each.bl_idname == trees.SUBSTEP_TREE for each in bpy.data.node_groups)
+again.nodes.remove(next(node for node in again.nodes if node.record))
+changed = saved()
+answer["touched"] = [fall.k_substeps, isinstance(changed, dict) and len(changed["nodes"]), len(answer["looked"][2])]
+knobs.set_value(fall, knob, {"preset": "explicit_apic", "set": {"transfer": "flip", "cfl": 0.25}})
 made = substep_operators.own_substeps(fall, "substeps")
 answer["own"] = graph_file.save_substeps(made).get("set")
 older = add(tree, "solve", "older")
@@ -83,6 +124,18 @@ def test_nodes_have_sliders_labels_and_colours_and_are_found(tmp_path, spec):
         assert all(colour == pytest.approx(rooms[room], abs=1e-3) for colour in colours), room
     assert len({tuple(colour) for colour in rooms.values()}) == len(rooms)
     assert min(seen["widths"].values()) >= 190 and max(seen["widths"].values()) <= 340
+    assert seen["cut"] == []
+    vectors = {f"{r['id']}.{k['name']}" for r in (*spec["nodes"], *spec["stages"]) for k in r["knobs"] if k["kind"] == "vector"}
+    assert set(seen["axes"]) == vectors and len(vectors) > 40
+    to_scene = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])  # a graph's (x, y, z) is (x, -z, y)
+    for name, parts in seen["axes"].items():
+        shown = [(index - len(parts) + 3, text) for index, text in parts if text != "W"]
+        for index, text in shown:
+            sign = -1 if "-" in text or (name.split(".")[1] in UNSIGNED and index == 2) else 1
+            assert (to_scene[:, index] == sign * np.eye(3)["XYZ".index(text[-1])]).all(), (name, text)
+        assert [text[-1] for _, text in shown] == ["X", "Y", "Z"], name
+    walls = {"Wall X Low", "Wall X High", "Wall Z Low", "Wall Z High", "Wall -Y Low", "Wall -Y High"}
+    assert walls == {text for text in seen["labels"] if text.startswith("Wall") and not text.endswith(":")}
     outer, inner = seen["searched"]["MpmGraphTree"], seen["searched"]["MpmSubstepTree"]
     assert sorted(outer) == sorted(f"{record['label']} ({record['category']})" for record in spec["nodes"])
     assert {record["label"] for record in spec["stages"]} < set(inner)
@@ -101,6 +154,11 @@ def test_settings_of_a_preset_are_fields():
     assert whole and kernel == "cubic" and not has_cfl and all(word in text for word in ("keys", "no such", "remove"))
     assert seen["changed"]["set"]["kernel"] == "quadratic" and seen["changed"]["edits"] == [{"remove": "x"}]
     assert seen["changed"]["set"]["cfl"] == {"keys": [[1, 0.3, "linear"]]}
+    same, choice, stages = seen["looked"]
+    assert same and choice == "explicit_apic" and len(stages) > 3, "to look at stages changes nothing"
+    assert seen["trees"] == 1, "looked at twice, there is one of them"
+    choice, left, before = seen["touched"]
+    assert choice == "OWN_GRAPH" and left == before - 1, "a stage that was taken out is out"
     assert seen["own"] == {"transfer": "flip", "cfl": 0.25}
     assert seen["older"] == ["flip", '{"rasterize.kernel": "cubic"}']
     assert seen["same"] == {"preset": "explicit_apic", "set": {"rasterize.kernel": "cubic", "transfer": "flip"}}

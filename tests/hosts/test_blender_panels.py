@@ -94,6 +94,7 @@ class Layout:
     def operator(self, name, **how):
         module, own = name.split(".")
         properties = getattr(getattr(bpy.ops, module), own).get_rna_type().properties
+        assert how.get("text") != "", f"{name} has an icon and no word"
         self.said.append(name)
         class Chosen:
             def __setattr__(self, key, value):
@@ -116,7 +117,11 @@ tree = bpy.data.node_groups["MPM Graph"]
 tree.folder = given["folder"]
 tree.rest = json.dumps({"editor": {"quick": {"label": "Ours"}}})
 for number in (1, 2):
-    os.makedirs(os.path.join(given["folder"], "MPM_Graph_cache", f"r00{number}", "frames"))
+    frames = os.path.join(given["folder"], "MPM_Graph_cache", f"r00{number}", "frames")
+    os.makedirs(frames)
+for frame in (1, 2, 3):
+    open(os.path.join(frames, f"000{frame}.commit.json"), "w").close()
+os.utime(frames, (1e9, 1e9 + 3e4))  # noon in most places
 space = SimpleNamespace(type="NODE_EDITOR", node_tree=tree, edit_tree=tree, tree_type=tree.bl_idname, path=[1])
 context = SimpleNamespace(space_data=space, window_manager=bpy.context.window_manager, scene=bpy.context.scene)
 from bl_ext.user_default.mpm_nodes import cache_panel
@@ -167,3 +172,4 @@ def test_every_panel_draws(tmp_path: Path):
     assert found["budget"] == 30000 and "mpm_nodes_particles" in seen["Quick"], "a first look takes this many particles"
     assert {"Quick", "Cook", "Graph", "Selected Objects", "Caches"} <= set(seen)
     assert seen["Quick"].count("mpm_nodes.quick") == 9 and "mpm_nodes.delete_revision" in seen["Caches"]
+    assert any(text.startswith("r002: frames 1 to 3, 2001-09-09 ") for text in seen["Caches"]), seen["Caches"]

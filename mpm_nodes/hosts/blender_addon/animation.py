@@ -65,6 +65,14 @@ def _paths(strip):
     return found | {curve.data_path for bag in bags for curve in bag.fcurves}
 
 
+def paths_of(owner):
+    """Return the data paths that an action, NLA strips or drivers of a data-block move."""
+    data = owner.animation_data
+    strips = [strip for track in data.nla_tracks for strip in track.strips]
+    curves = [*_all_curves(owner), *data.drivers]
+    return {curve.data_path for curve in curves}.union(*map(_paths, strips))
+
+
 def fingerprint(curves):
     """Return the keys as plain JSON, to tell whether they were changed."""
     return [

@@ -1,13 +1,15 @@
 """Cooked frames in the scene: points, meshes and volumes that follow the cache, with the artist's materials."""
 
+import contextlib
 import json
+import os
 import re
 import uuid
 from pathlib import Path
 
 import bpy
 
-from . import looks, point_materials
+from . import environment, looks, places, point_materials, revisions, unkeyed
 from .point_materials import MARK
 
 OWNER = "mpm_nodes_tree"
@@ -48,7 +50,20 @@ def show(tree, revision, scene, frames):
     Raises:
         CacheFault: Blender cannot read it.
     """
-    stages = sorted(path for path in Path(revision).glob("*.usda") if not path.name.startswith("."))
+    if environment.lacks("usd"):
+        raise CacheFault(
+            f"This Blender was built without USD and shows no caches; {environment.OTHER_BUILD}. They are in {revision}"
+        )
+    with unkeyed.kept():  # an import evaluates the scene
+        changed = _follow(tree, Path(revision), scene, frames)
+        scene.view_layers[0].update()
+    tree.revision = str(revision)
+    return changed
+
+
+def _follow(tree, revision, scene, frames):
+    """Let a tree's objects in a scene follow a revision folder; return whether any came in or followed others before."""
+    stages = sorted(path for path in revision.glob("*.usda") if not path.name.startswith("."))
     holder, changed = collection_of(tree, scene), False
     for stage in stages:
         ours = objects_of(holder, stage.stem)
@@ -63,9 +78,39 @@ def show(tree, revision, scene, frames):
         for thing in objects_of(holder, stage.stem).values():
             if thing.type == "VOLUME":
                 _span(thing.data, frames, _frame_offset(stage.parent))
-    tree.revision = str(revision)
-    scene.frame_end = max(scene.frame_end, frames[-1])
     return changed
+
+
+def shown_folder(tree):
+    """Return the revision folder whose frames a tree's objects show, wherever it has been moved; where they do not say, that of
+
+    the tree's last cook; None where there is none.
+    """
+    prefix, found = f"{tree.get(MARK)}/", set()
+    for thing in bpy.data.objects:
+        if str(thing.get(MARK, "")).startswith(prefix):
+            modifier = cache_modifier(thing)
+            block = thing.data if thing.type == "VOLUME" else modifier and modifier.cache_file
+            if block:
+                parents = Path(os.path.normpath(bpy.path.abspath(block.filepath))).parents
+                found.update([each for each in parents if re.fullmatch("r[0-9]+", each.name)][:1])
+    if len(found) == 1:
+        return found.pop()
+    return Path(tree.revision) if tree.revision else None
+
+
+def shown_revision(tree):
+    """Return the name of the cook that is shown; "" where there is none, which means the newest.
+
+    Raises:
+        CacheFault: It is none of this graph's: its folder was moved, or the graph has another.
+    """
+    path = shown_folder(tree)
+    if path is None:
+        return ""
+    if path not in revisions.found(places.out_path(tree)):
+        raise CacheFault(f"The cook that is shown, {path}, is none of this graph's; show one of the panel Caches first")
+    return path.name
 
 
 def collection_of(tree, scene):
@@ -161,8 +206,19 @@ def bring_in(tree, stage, holder, scene, ours):
     things = objects_of(holder, stage.stem)
     for cache in _cache_files(things):
         cache.frame_offset = -offset
+        _make_relative(cache)
+    for thing in things.values():
+        if thing.type == "VOLUME":
+            _make_relative(thing.data)
     _choose_what_renders([thing for thing in things.values() if thing in new], things)
     _drop_unused_caches()
+
+
+def _make_relative(block):
+    """Let a file be found after the folder has been moved; Blender 4.2 imports a stage with its whole path."""
+    if bpy.data.filepath and not block.filepath.startswith("//"):
+        with contextlib.suppress(ValueError):  # on another drive
+            block.filepath = bpy.path.relpath(block.filepath)
 
 
 def _imported(stage, scene):
@@ -177,7 +233,7 @@ def _imported(stage, scene):
     units = scene.unit_settings
     if units.system != "NONE" and units.scale_length != 1.0:
         options["scale"] = 1.0 / units.scale_length
-    current, layer = scene.frame_current, scene.view_layers[0]
+    layer = scene.view_layers[0]
     layer.update()  # it may still list what has just been removed
     selected, active = [thing for thing in layer.objects if thing.select_get(view_layer=layer)], layer.objects.active
     try:
@@ -185,7 +241,6 @@ def _imported(stage, scene):
             bpy.ops.wm.usd_import(filepath=str(stage), **options)
     except RuntimeError as error:
         raise CacheFault(f"{stage}: Blender cannot import it ({error})") from error
-    scene.frame_set(current)
     new = _only_shown([thing for thing in bpy.data.objects if thing not in before])
     layer.update()
     for thing in layer.objects:

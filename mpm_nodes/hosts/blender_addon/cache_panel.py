@@ -1,6 +1,7 @@
 """The panel of a graph's cooks: show, compare, verify, free and delete them."""
 
 import json
+import time
 from pathlib import Path
 
 import bpy
@@ -9,17 +10,21 @@ from . import cache_import, cook, environment, figures, history, places, problem
 from .interface import Sidebar
 from .operators import OnGraph, tree_of
 
-SIZES = {}
-"""Bytes of revision folders by their path and time of change, so that a panel does not walk through folders while it is drawn."""
+FACTS = {}
+"""What is said of revision folders by path and time of change: a panel must not walk through them while it is drawn."""
 
 
-def size_of(revision):
-    """Return the size of a revision in words."""
-    frames = Path(revision) / "frames"
-    key = str(revision), frames.stat().st_mtime_ns if frames.is_dir() else 0
-    if key not in SIZES:
-        SIZES[key] = revisions.size(revision)
-    return figures.bytes_in_words(SIZES[key])
+def facts_of(revision):
+    """Return the frames of a revision, when the last of them came, and its size, in words."""
+    folder = Path(revision) / "frames"
+    changed = folder.stat().st_mtime if folder.is_dir() else 0.0
+    key = str(revision), changed
+    if key not in FACTS:
+        frames = cache_import.frames_of(revision)
+        said = f"frames {frames[0]} to {frames[-1]}" if len(frames) > 1 else f"frame {frames[0]}" if frames else "no frame"
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(changed)) if frames else ""
+        FACTS[key] = ", ".join(filter(None, [said, when, figures.bytes_in_words(revisions.size(revision))]))
+    return FACTS[key]
 
 
 class _OnRevision(OnGraph):
@@ -70,8 +75,8 @@ class MPM_OT_compare_revisions(_OnRevision, bpy.types.Operator):
         tree, path = self.folder(context)
         if path is None:
             return {"CANCELLED"}
-        shown = Path(tree.revision)
-        if not tree.revision or not shown.is_dir() or shown == path:
+        shown = cache_import.shown_folder(tree)
+        if shown is None or not shown.is_dir() or shown == path:
             self.report({"ERROR"}, "Show another cook first; this one is compared with it")
             return {"CANCELLED"}
         lines = revisions.differences(shown, path)
@@ -125,7 +130,7 @@ class MPM_OT_delete_revision(_OnRevision, bpy.types.Operator):
         except revisions.RevisionFault as fault:
             self.report({"ERROR"}, str(fault))
             return {"CANCELLED"}
-        if Path(tree.revision) == path:
+        if cache_import.shown_folder(tree) == path:
             history.forget(tree)
             cache_import.take_away(tree)
             tree.revision = ""
@@ -157,7 +162,7 @@ class MPM_OT_free_caches(OnGraph, bpy.types.Operator):
                 self.report({"ERROR"}, environment.in_own_words(error.strip()[-300:]))
                 return {"CANCELLED"}
             after += revisions.size(path)
-        SIZES.clear()
+        FACTS.clear()
         problems.report(tree, f"{figures.bytes_in_words(before - after)} freed; whole frames are kept", False)
         return {"FINISHED"}
 
@@ -171,14 +176,14 @@ class MPM_PT_caches(Sidebar, bpy.types.Panel):
     def draw(self, context):
         """Draw a row for each cook, the newest first."""
         tree, layout = tree_of(context), self.layout
-        known = revisions.found(places.out_path(tree))
+        known, shown = revisions.found(places.out_path(tree)), cache_import.shown_folder(tree)
         for path in reversed(known[-12:]):
-            row = layout.row(align=True)
-            shown = tree.revision and Path(tree.revision) == path
-            row.label(text=f"{path.name}, {size_of(path)}", icon="HIDE_OFF" if shown else "FILE_CACHE")
-            for name, icon in (("show", "HIDE_OFF"), ("verify", "CHECKMARK"), ("delete", "TRASH")):
-                row.operator(f"mpm_nodes.{name}_revision", text="", icon=icon).revision = path.name
-            row.operator("mpm_nodes.compare_revisions", text="", icon="ARROW_LEFTRIGHT").revision = path.name
+            box = layout.column(align=True)
+            box.label(text=f"{path.name}: {facts_of(path)}", icon="HIDE_OFF" if shown == path else "FILE_CACHE")
+            row = box.row(align=True)
+            for name in ("show", "compare", "verify", "delete"):
+                operator = f"{name}_revision" if name != "compare" else "compare_revisions"
+                row.operator(f"mpm_nodes.{operator}").revision = path.name
         if known:
             layout.operator("mpm_nodes.free_caches", icon="BRUSH_DATA")
         else:

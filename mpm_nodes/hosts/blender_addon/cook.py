@@ -1,18 +1,14 @@
 """Cook a graph in another process: start it, read its progress without waiting, stop it, show its frames."""
 
 import contextlib
-import json
-import queue
-import signal
-import threading
 import time
 import traceback
-from pathlib import Path
 
 import bpy
 
-from . import cache_import, environment, figures, graph_file, history, places, problems, scene_input, timeline
+from . import cache_import, environment, figures, graph_file, history, places, problems, scene_input, steps, timeline
 from .history import key_of
+from .running import RunningCook
 from .trees import GRAPH_TREE
 
 INTERVAL = 0.25
@@ -21,105 +17,8 @@ INTERVAL = 0.25
 PATIENCE = 60.0
 """Seconds that a cook goes on without its graph."""
 
-SHOW_EVERY = 1.0
-"""Seconds at least between two times that new frames are shown while a cook goes on."""
-
 JOBS = {}
 """Running cooks by the `key_of` their tree."""
-
-
-def event_of(line):
-    """Return the event that a line of the program's stdout holds, None where it holds something else."""
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return None
-    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
-
-
-class RunningCook:
-    """One running cook.
-
-    Attributes:
-        process: The program.
-        scene: Name of the scene that the frames appear in.
-        revision: Folder that it writes, "" before it says so.
-        state: "running", "done", "cancelled" or "failed".
-        frames: Frames that are done.
-        lines: What the program wrote on stderr, last lines.
-    """
-
-    def __init__(self, arguments, folder, scene):
-        self.scene, self.revision, self.state = scene, "", "running"
-        self.frames, self.lines, self.error, self.warnings = [], [], "", []
-        self.span, self.stop_asked, self._shown, self._waiting = (0, 0), False, 0.0, False
-        self.alone_since = None
-        self._events = queue.SimpleQueue()
-        self.process = environment.start(arguments, folder)
-        self._threads = [
-            threading.Thread(target=self._read_events, daemon=True),
-            threading.Thread(target=self._read_errors, daemon=True),
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    def _read_events(self):
-        for line in self.process.stdout:
-            event = event_of(line)
-            if event is None:
-                self.lines.append(line.rstrip())
-            else:
-                self._events.put(event)
-
-    def _read_errors(self):
-        for line in self.process.stderr:
-            self.lines.append(line.rstrip())
-            del self.lines[:-200]
-
-    def events(self):
-        """Return the events that have come since the last call."""
-        found = []
-        while not self._events.empty():
-            found.append(self._events.get())
-        return found
-
-    def is_over(self):
-        """Return whether the program has ended and all that it wrote has been read."""
-        return self.process.poll() is not None and not any(t.is_alive() for t in self._threads) and self._events.empty()
-
-    def stop(self):
-        """Ask the program to stop after its substep; asked again, end it."""
-        if self.process.poll() is None:
-            if environment.is_windows() and not self.stop_asked:
-                self.process.send_signal(signal.CTRL_BREAK_EVENT)
-            elif self.stop_asked:
-                self.process.kill()
-            else:
-                self.process.terminate()
-        self.stop_asked = True
-
-    def take(self, event):
-        """Note what an event says."""
-        kind = event.get("event")
-        if kind == "plan":
-            self.revision, self.span = event["out"] or "", tuple(event["frames"])
-            self.frames = list(range(self.span[0], self.span[0] + event["done"]))
-        elif kind == "frame_done":
-            self.frames.append(event["frame"])
-            self._waiting = True
-        elif kind == "warning":
-            node, where = event.get("node") or "", event.get("where") or ""
-            text = event["message"] if where in ("", node) else f"{where}: {event['message']}"
-            self.warnings.append((node, text))
-        elif kind in ("error", "cancelled"):
-            self.error = event.get("message", "")
-
-    def wants_to_show(self):
-        """Return whether finished frames should be shown now."""
-        if self._waiting and (time.monotonic() - self._shown >= SHOW_EVERY or self.process.poll() is not None):
-            self._waiting, self._shown = False, time.monotonic()
-            return True
-        return False
 
 
 # ---------------------------------------------------------------- what is cooked
@@ -128,6 +27,11 @@ def write_graph(tree, scene):
 
     What is wrong is shown on the nodes and in the panel.
     """
+    return steps.finish(write_steps(tree, scene))
+
+
+def write_steps(tree, scene):
+    """Do as `write_graph`, in steps."""
     path = places.graph_path(tree)
     owner = places.other_owner(path)
     if owner:
@@ -137,7 +41,8 @@ def write_graph(tree, scene):
         problems.report(tree, "Leave edit mode first: objects of the scene are to be written out", True)
         return None
     try:
-        document = graph_file.save(tree, path.parent, scene_input.gather(tree, path, scene))
+        values = yield from scene_input.gather_steps(tree, path, scene)
+        document = graph_file.save(tree, path.parent, values)
         places.mark_owner(document)
         graph_file.write(document, path)
     except scene_input.SceneFault as error:
@@ -147,6 +52,12 @@ def write_graph(tree, scene):
     except graph_file.FileFault as error:
         problems.report(tree, str(error), True)
         return None
+    except environment.EnvironmentFault as error:
+        fail_to_start(tree, str(error))
+        return None
+    except GeneratorExit:
+        problems.report(tree, "Stopped; nothing was written", False)
+        raise
     return path
 
 
@@ -161,11 +72,16 @@ def start(tree, scene, resume=False, frames=None, again=None):
         frames: First and last frame; None takes those of the graph.
         again: Frame from which the cook that is shown is cooked again, as the graph is now; those before it are taken from there.
     """
+    return steps.finish(start_steps(tree, scene, resume, frames, again))
+
+
+def start_steps(tree, scene, resume=False, frames=None, again=None):
+    """Do as `start`, in steps."""
     if job_of(tree) is not None:
         problems.report(tree, "This graph is cooking already; cancel it first", True)
         return None
     problems.clear(tree)
-    path = write_graph(tree, scene)
+    path = yield from write_steps(tree, scene)
     if path is None:
         return None
     words = environment.command("cook", graph=str(path), out=str(places.out_path(tree)))
@@ -173,11 +89,13 @@ def start(tree, scene, resume=False, frames=None, again=None):
         words += [word.format(first=frames[0], last=frames[1]) for word in environment.SPEC["cook"]["frames"]]
     if resume:
         words += environment.SPEC["cook"]["resume"]
-    if again is not None:
-        words += [word.format(frame=again, revision=shown_revision(tree)) for word in environment.SPEC["cook"]["again"]]
     try:
-        job = RunningCook(words, str(path.parent), scene.name)
-    except (environment.EnvironmentFault, OSError) as error:
+        if again is not None:
+            words += [
+                word.format(frame=again, revision=cache_import.shown_revision(tree)) for word in environment.SPEC["cook"]["again"]
+            ]
+        job = RunningCook(words, str(path.parent), scene)
+    except (environment.EnvironmentFault, cache_import.CacheFault, OSError) as error:
         fail_to_start(tree, str(error))
         return None
     tree.progress = 0.0
@@ -188,12 +106,6 @@ def start(tree, scene, resume=False, frames=None, again=None):
     if not bpy.app.background and not bpy.app.timers.is_registered(look):
         bpy.app.timers.register(look, first_interval=INTERVAL)
     return job
-
-
-def shown_revision(tree):
-    """Return the name of the cook that is shown; "" where that is none of this graph's, which means the newest."""
-    path = Path(tree.revision)
-    return path.name if tree.revision and path.parent == Path(places.out_path(tree)) and path.is_dir() else ""
 
 
 def fail_to_start(tree, text):
@@ -218,23 +130,37 @@ def cancel(tree):
 
 
 def look():
-    """Take in what running cooks have said; return the seconds until the next look, None when none runs."""
+    """Take in what running cooks have said; return the seconds until the next look, None when none runs.
+
+    Whatever goes wrong is said on the graph: an exception would end Blender's timer, and no cook would ever be seen to end.
+    """
+    if steps.RUNNING:
+        return INTERVAL
+    try:
+        _look_at_all()
+    except Exception:
+        traceback.print_exc()
+    return INTERVAL if JOBS else None
+
+
+def _look_at_all():
     trees = {key_of(tree): tree for tree in problems.graph_trees(bpy.data)}
     for key, job in list(JOBS.items()):
         tree = trees.get(key)
         if tree is None:
             _without_tree(key, job)
             continue
-        job.alone_since = None
+        job.alone_since, over = None, job.is_over()
         try:
             _take_in(tree, job)
-        except Exception as error:  # one that went on would end the timer, and no cook would ever be seen to end
+        except Exception as error:
             traceback.print_exc()
-            problems.report(tree, f"A defect of this extension: {error!r}; the cook goes on, the console says where", True)
+            going = "the cook is over" if over else "the cook goes on"
+            problems.report(tree, f"A defect of this extension: {error!r}; {going}, the console says where", True)
+            job.state = "failed" if over else job.state
         if job.state != "running":
             del JOBS[key]
     _redraw()
-    return INTERVAL if JOBS else None
 
 
 def _without_tree(key, job):
@@ -271,8 +197,10 @@ def stop_all():
 
 def _take_in(tree, job):
     over = job.is_over()
-    for event in job.events():
+    events = job.events()
+    for event in events:
         job.take(event)
+    for event in events:
         _show_progress(tree, job, event)
     over = over and job.is_over()
     if tree.load_frames and job.frames:
@@ -297,7 +225,7 @@ def _show_progress(tree, job, event):
     if event["event"] == "estimate":
         problems.report(tree, f"Starting; {figures.needs_in_words(event)}", False)
     elif event["event"] == "substep":
-        problems.report(tree, _substep_in_words(event, last), False)
+        problems.report(tree, figures.substep_in_words(event, last), False)
     elif event["event"] == "pace" and event.get("share") is not None:
         tree.progress = min(1.0, (event["frame"] - first + event["share"]) / count)
     elif event["event"] == "frame_done":
@@ -310,26 +238,20 @@ def _show_progress(tree, job, event):
         problems.report(tree, event["message"], False)
 
 
-def _substep_in_words(event, last):
-    """Return how far a frame has come, and what holds the length of its steps."""
-    said = f"Frame {event['frame']} of {last}, substep {event['substep']}"
-    if event.get("particles"):
-        said += f", {event['particles']} particles"
-    if event.get("dt"):
-        said += f", steps of {1e3 * event['dt']:.3g} ms"
-    if event.get("limit"):
-        said += f", held by {event['limit']}" + (f" of {event['limit_material']}" if event.get("limit_material") else "")
-    return said
-
-
 def _show_frames(tree, job):
-    scene = bpy.data.scenes.get(job.scene)
+    scene = history.scene_of(job.scene)
     if scene is None or not job.frames:
         return
+    job.unseen = ""
     try:
         history.show(tree, job.revision, scene, job.frames)
     except cache_import.CacheFault as error:
-        problems.report(tree, str(error), True)
+        job.unseen = str(error)
+    except Exception as error:
+        traceback.print_exc()
+        job.unseen = f"A defect of this extension: {error!r}; the console says where"
+    if job.unseen:
+        problems.report(tree, job.unseen, True)
 
 
 def _finish(tree, job):
@@ -340,13 +262,15 @@ def _finish(tree, job):
     kept = f"{len(job.frames)} frame{'' if len(job.frames) == 1 else 's'}"
     if job.frames:
         tree.revision = job.revision
+    elif job.on_failure is not None:
+        job.on_failure()
     rest = []
     for node, text in dict.fromkeys(job.warnings):
         if not node or problems.show(tree, node, environment.in_own_words(text), bad=False) is None:
             rest += problems.show_text(tree, text, bad=False)
     if job.state == "done":
-        said = f"{kept} cooked, in {job.revision}{_rate_differs(tree, job)}"
-        problems.report(tree, "\n".join([said, *rest]), False)
+        said = f"{kept} cooked, in {job.revision}{timeline.rate_differs(tree, history.scene_of(job.scene))}"
+        problems.report(tree, "\n".join(filter(None, [job.unseen, said, *rest])), bool(job.unseen))
     elif job.state == "cancelled" or (job.stop_asked and code != 0):
         job.state = "cancelled"
         text = f"Cancelled; {kept} kept. Resume goes on after them"
@@ -356,18 +280,6 @@ def _finish(tree, job):
         problems.report(tree, text, False)
     else:
         _finish_failed(tree, job, code, kept)
-
-
-def _rate_differs(tree, job):
-    """Return what to do where graph and scene have different frame rates; "" where they agree."""
-    scene = bpy.data.scenes.get(job.scene)
-    rate = tree.k_fps if scene is None else scene.render.fps / scene.render.fps_base
-    if abs(rate - tree.k_fps) < 1e-3 * rate:
-        return ""
-    return (
-        f". The scene has {rate:g} frames a second and the graph {tree.k_fps:g}: points, meshes and volumes are shown at "
-        "times of their own until both have the same (Output properties, or Fps here)"
-    )
 
 
 def _finish_failed(tree, job, code, kept):

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import bpy
@@ -34,6 +35,8 @@ CURES = {
     "pxr": "caches need it: {python} -m pip install usd-core",
 }
 
+OTHER_BUILD = "use a build of blender.org"
+
 WORDS = {
     "again": "press Cook or Cook Again from This Frame, not Resume",
     "cook": "press Cook, not Resume",
@@ -53,6 +56,14 @@ def in_own_words(text):
     for phrase in SPEC["cook"]["wording"]:
         text = text.replace(phrase["says"], WORDS[phrase["action"]])
     return text
+
+
+OPTIONS = bpy.app.build_options
+
+
+def lacks(part):
+    """Return whether this Blender was built without a part ("usd", "openvdb"), as those of some systems are."""
+    return not getattr(OPTIONS, part, True)
 
 
 class EnvironmentFault(Exception):
@@ -118,7 +129,7 @@ def variables():
 
 
 def start(arguments, folder):
-    """Start the environment's Python in a folder, in a process group of its own, with pipes for what it says."""
+    """Start the environment's Python in a folder (None: here), in a process group of its own, with pipes for what it says."""
     flags = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if is_windows() else {"start_new_session": True}
     return subprocess.Popen(
         [python(), *arguments],
@@ -160,6 +171,32 @@ def run(arguments, limit=LIMIT):
     return done.returncode, done.stdout, done.stderr
 
 
+def run_steps(arguments, limit=LIMIT):
+    """Do as `run` in steps: Blender stays usable meanwhile; closed early, it ends the program.
+
+    Raises:
+        EnvironmentFault: It cannot be started, or does not end in time.
+    """
+    until = time.monotonic() + limit
+    try:
+        process = start(arguments, None)
+    except OSError as error:
+        raise EnvironmentFault(f"{python()} cannot be started ({error.strerror or error})") from error
+    try:
+        while True:
+            try:
+                out, error = process.communicate(timeout=0.02)
+                return process.returncode, out, error
+            except subprocess.TimeoutExpired:
+                if time.monotonic() > until:
+                    raise EnvironmentFault(f"{python()} did not answer within {limit:.0f} seconds") from None
+                yield 1.0
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
 def command(words, **values):
     """Return arguments of a command of the specification with its {placeholders} filled in."""
     return ["-m", SPEC["cook"]["module"], *(word.format(**values) for word in SPEC["cook"][words])]
@@ -171,6 +208,8 @@ def check():
     Raises:
         EnvironmentFault: It cannot; the message says what is wrong and what to do.
     """
+    if lacks("usd"):
+        raise EnvironmentFault(f"This Blender was built without USD, so that it shows no caches; {OTHER_BUILD}")
     code, out, error = run(["-c", PROBE])
     try:
         facts = json.loads(out.splitlines()[-1])
@@ -185,6 +224,8 @@ def check():
     said = f"mpm-nodes {facts['version']} on Python {facts['python']}"
     if facts["version"] != SPEC["package_version"]:
         said += f"; this add-on was made by {SPEC['package_version']}: make it again with mpm-nodes host blender"
+    if lacks("openvdb"):
+        said += f"; this Blender was built without OpenVDB, so that it shows no volumes: {OTHER_BUILD}"
     return said
 
 

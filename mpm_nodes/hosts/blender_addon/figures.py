@@ -26,3 +26,15 @@ def needs_in_words(needs):
     if needs.get("unknown"):
         said.append(f"and what is unknown of {', '.join(needs['unknown'])}")
     return ", ".join(said)
+
+
+def substep_in_words(event, last):
+    """Return how far a frame has come, and what holds the length of its steps."""
+    said = f"Frame {event['frame']} of {last}, substep {event['substep']}"
+    if event.get("particles"):
+        said += f", {event['particles']} particles"
+    if event.get("dt"):
+        said += f", steps of {1e3 * event['dt']:.3g} ms"
+    if event.get("limit"):
+        said += f", held by {event['limit']}" + (f" of {event['limit_material']}" if event.get("limit_material") else "")
+    return said

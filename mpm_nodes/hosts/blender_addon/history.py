@@ -6,6 +6,7 @@ frames that come back after an undo, which must not cut off the redo, are taken 
 """
 
 import contextlib
+import traceback
 
 import bpy
 
@@ -15,15 +16,20 @@ DELAY = 0.05
 """Seconds after an undo before frames come back: they are imported, which a handler must not do."""
 
 _SHOWN = {}
-"""(revision, name of the scene) that a graph's frames come from, by the `key_of` it."""
+"""(revision, `key_of` the scene) that a graph's frames come from, by the `key_of` it."""
 
 _LENT = set()
 """Graphs, by key, whose frames came back without a step."""
 
 
-def key_of(tree):
-    """Return what tells a tree from all others as long as Blender runs, undo and renaming included."""
-    return getattr(tree, "session_uid", None) or tree.name
+def key_of(block):
+    """Return what tells a tree or a scene from all others as long as Blender runs, undo and renaming included."""
+    return getattr(block, "session_uid", None) or block.name
+
+
+def scene_of(key):
+    """Return the scene of a key, or None when it was deleted."""
+    return next((each for each in bpy.data.scenes if key_of(each) == key), None)
 
 
 def remember(what):
@@ -39,7 +45,7 @@ def show(tree, revision, scene, frames):
         cache_import.CacheFault: Blender cannot read them.
     """
     changed = cache_import.show(tree, revision, scene, frames)
-    _SHOWN[key_of(tree)] = str(revision), scene.name
+    _SHOWN[key_of(tree)] = str(revision), key_of(scene)
     if changed:
         _LENT.discard(key_of(tree))
         remember("Cooked frames")
@@ -54,7 +60,7 @@ def restore():
     """Bring back the frames that an undo or a redo has taken out of the scene; return None, as timers do that run once."""
     for tree in problems.graph_trees(bpy.data):
         revision, scene = _SHOWN.get(key_of(tree), ("", ""))
-        scene = bpy.data.scenes.get(scene)
+        scene = scene_of(scene)
         frames = cache_import.frames_of(revision) if revision and scene else []
         if not frames or getattr(bpy.context, "mode", "OBJECT") != "OBJECT" or _is_whole(tree, scene, frames):
             continue
@@ -64,6 +70,9 @@ def restore():
             _LENT.add(key_of(tree))
         except cache_import.CacheFault as error:
             problems.report(tree, str(error), True)
+        except Exception as error:
+            traceback.print_exc()
+            problems.report(tree, f"A defect of this extension: {error!r}; the console says where", True)
 
 
 def _is_whole(tree, scene, frames):

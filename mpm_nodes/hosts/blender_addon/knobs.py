@@ -1,5 +1,7 @@
 """Knobs as Blender properties: made from the specification, read and written as a graph file spells them."""
 
+import json
+import re
 import struct
 
 import bpy
@@ -9,6 +11,8 @@ from .specification import PRESETS
 
 LARGEST_FLOAT = 3.0e38
 LARGEST_INT = 2**31 - 1
+AXES = {"x": "X", "y": "Z", "z": "-Y"}
+"""What a graph's axes are called in the scene."""
 OWN = "OWN_GRAPH"
 """Choice of a `substeps` knob: the stages of a tree of its own, not a preset."""
 
@@ -59,8 +63,23 @@ def _is_substep_tree(_node, tree):
 
 
 def title(knob):
-    """Return a knob's label with its unit."""
-    return f"{knob['label']} [{knob['unit']}]" if knob["unit"] else knob["label"]
+    """Return a knob's label with its unit, and the scene's names of axes."""
+    label = re.sub(r"\b[XYZ]\b", lambda found: AXES[found[0].lower()], knob["label"])
+    return f"{label} [{knob['unit']}]" if knob["unit"] else label
+
+
+def components(knob):
+    """Return (index, name in the scene's axes) of a vector's numbers in the order X, Y, Z; none of other vectors.
+
+    Graph files have Y up, the scene has Z up: a graph's y is the scene's Z, its z is against the scene's Y.
+    """
+    if knob["kind"] != "vector" or knob.get("element") == "int" or knob["size"] not in (3, 4):
+        return []
+    first = knob["size"] - 3  # a quaternion begins with w
+    names = ["W"] * first + list(AXES.values())
+    unsigned = (knob["range"] or {}).get("min") == 0.0
+    order = [*range(first), first, first + 2, first + 1]
+    return [(index, names[index].lstrip("-") if unsigned else names[index]) for index in order]
 
 
 def help_of(knob):
@@ -69,7 +88,10 @@ def help_of(knob):
     bounds = [f"{word} {limits[key]:g}" for key, word in (("min", "from"), ("max", "to")) if limits.get(key) is not None]
     if limits.get("exclusive_min"):
         bounds[0] = f"above {limits['min']:g}"
-    return knob["doc"].rstrip(".") + (f" ({' '.join(bounds)})" if bounds else "")
+    doc = knob["doc"].rstrip(".")
+    if knob["kind"] == "vector" or re.search(r"\b[XYZ]\b", knob["label"]):
+        doc = re.sub(r"\b[xyz]\b", lambda found: AXES[found[0]], doc)
+    return doc + (f" ({' '.join(bounds)})" if bounds else "")
 
 
 def _limits(knob, largest):
@@ -136,7 +158,7 @@ def constant_of(owner, knob):
         return list(value)
     if knob["kind"] == "substeps":
         tree = getattr(owner, tree_prop(knob["name"]))
-        return [value, settings_of(owner, knob["name"], value), tree.name if tree else ""]
+        return [value, settings_of(owner, knob["name"], value), tree.name if tree and value == OWN else ""]
     return value
 
 
@@ -146,6 +168,8 @@ def value(owner, knob, document_of=None):
 
     `document_of(tree)` returns the document of a substep tree.
     """
+    if knob["kind"] == "substeps":
+        _own_what_changed(owner, knob["name"], document_of)
     if knob["kind"] == "substeps" and getattr(owner, prop(knob["name"])) == OWN:
         tree = getattr(owner, tree_prop(knob["name"]))
         return knob["default"] if tree is None else document_of(tree)
@@ -158,6 +182,22 @@ def value(owner, knob, document_of=None):
         if curves:
             return animation.key_list(curves, constant_of(owner, knob), plain(knob))
     return _spelled(knob, seen)
+
+
+def _own_what_changed(owner, name, document_of):
+    """Make the stages that were opened to look at a graph of the node's own where they have been changed."""
+    tree, preset = getattr(owner, tree_prop(name)), getattr(owner, prop(name))
+    if document_of is None or tree is None or not tree.looked_at or preset == OWN:
+        return
+    if json.loads(tree.looked_at)[0] == preset and looked_at(preset, document_of(tree)) != tree.looked_at:
+        tree.looked_at = ""
+        setattr(owner, prop(name), OWN)
+
+
+def looked_at(preset, document):
+    """Return as text a preset and its stages, without what nothing comes of: places, comments."""
+    stages = {name: {**entry, "position": None, "comment": None} for name, entry in document["nodes"].items()}
+    return json.dumps([preset, {**document, "nodes": stages}], sort_keys=True)
 
 
 def _spelled(knob, seen):

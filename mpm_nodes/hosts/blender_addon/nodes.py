@@ -16,6 +16,9 @@ LETTER = 6.6
 NARROWEST, WIDEST = 190.0, 340.0
 """Widths that a new node may have."""
 
+BESIDE = dict.fromkeys(("enum", "str", "path", "output_path", "strings"), 14)
+"""Letters that the fields of such knobs take beside their labels."""
+
 PLACED = {"centre", "translate"}
 """Knobs that an object of the scene can stand for."""
 
@@ -169,7 +172,26 @@ def draw_knob(node, layout, knob):
     row = layout.row() if knob["kind"] not in ("vector",) else layout.column(align=True)
     if node.scene_object is not None and (knob["kind"] == "path" or knob["name"] in (*PLACED, "rotation", "orientation")):
         row.enabled = False
-    row.prop(node, name)
+    if knob["kind"] == "vector":
+        draw_vector(node, row, knob)
+    elif beside := BESIDE.get(knob["kind"]):  # Blender gives such a label a third of the row, and cuts it
+        letters = len(knobs.title(knob)) + 1
+        row = row.split(factor=letters / (letters + beside), align=True)
+        row.label(text=knobs.title(knob))
+        row.prop(node, name, text="")
+    else:
+        row.prop(node, name)
+
+
+def draw_vector(node, column, knob):
+    """Draw the numbers of a vector by the scene's axes."""
+    name, parts = knobs.prop(knob["name"]), knobs.components(knob)
+    if not parts:
+        column.prop(node, name)
+        return
+    column.label(text=f"{knobs.title(knob)}:")
+    for index, text in parts:
+        column.prop(node, name, index=index, text=text)
 
 
 def _draw_settings(node, layout, name):
@@ -180,7 +202,10 @@ def _draw_settings(node, layout, name):
         return
     column = layout.column(align=True)
     for knob in preset_settings.fields(name, getattr(node, knobs.prop(name))).values():
-        column.prop(node, knobs.prop(knob["name"]))
+        if knob["kind"] == "vector":
+            draw_vector(node, column, knob)
+        else:
+            column.prop(node, knobs.prop(knob["name"]))
     layout.prop(node, preset_settings.text_prop(name))
 
 
@@ -249,7 +274,7 @@ def width_for(record):
     """Return how wide a node must be for its labels to be whole: each stands left of a field, or above one."""
     words = [len(record["label"]) + 4, *(len(port["label"]) + 4 for port in (*record["inputs"], *record["outputs"]))]
     for knob in record["knobs"]:
-        beside = 8 if knob["kind"] in ("int", "float") else 2 if knob["kind"] == "vector" else 14
+        beside = 8 if knob["kind"] in ("int", "float") else BESIDE.get(knob["kind"], 2 if knob["kind"] == "vector" else 14)
         words.append(len(knobs.title(knob)) + beside)
     return max(NARROWEST, min(WIDEST, LETTER * max(words)))
 

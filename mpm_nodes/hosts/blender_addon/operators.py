@@ -1,11 +1,13 @@
 """What buttons and menus do."""
 
+import contextlib
 import json
 from pathlib import Path
 
 import bpy
 
 from . import cache_import, cook, environment, graph_file, history, places, problems, scene_input, timeline
+from .steps import Stepwise
 from .trees import GRAPH_TREE, new_tree
 
 
@@ -34,6 +36,19 @@ class OnGraph:
         return tree
 
 
+def show_tree(context, tree):
+    """Open a tree in the node editor, with the sidebar at the tab that cooks it."""
+    space, area = context.space_data, context.area
+    if space is None or space.type != "NODE_EDITOR":
+        return
+    space.tree_type, space.node_tree = tree.bl_idname, tree
+    space.show_region_ui = True
+    for region in area.regions if area else ():
+        if region.type == "UI":
+            with contextlib.suppress(AttributeError, TypeError):  # the tab is known once the sidebar has been drawn with it
+                region.active_panel_category = "MPM"
+
+
 class MPM_OT_new_graph(bpy.types.Operator):
     """Make a new graph with a ball that falls on the ground"""
 
@@ -51,11 +66,10 @@ class MPM_OT_new_graph(bpy.types.Operator):
         for node in tree.nodes:
             if hasattr(node, "k_start_frame"):
                 node.k_start_frame = tree.k_start
+            if hasattr(node, "k_gravity"):
+                node.k_gravity = scene_input.gravity(scene).get("gravity", node.k_gravity)
         timeline.follow(tree, scene)
-        space = context.space_data
-        if space is not None and space.type == "NODE_EDITOR":
-            space.tree_type = GRAPH_TREE
-            space.node_tree = tree
+        show_tree(context, tree)
         return {"FINISHED"}
 
 
@@ -109,10 +123,7 @@ class MPM_OT_load_graph(bpy.types.Operator):
         else:
             tree = graph_file.load(document, path.stem, path.parent)
             timeline.follow(tree, context.scene)
-        space = context.space_data
-        if space is not None and space.type == "NODE_EDITOR":
-            space.tree_type = tree.bl_idname
-            space.node_tree = tree
+        show_tree(context, tree)
         return {"FINISHED"}
 
 
@@ -155,7 +166,7 @@ class MPM_OT_save_graph(OnGraph, bpy.types.Operator):
         try:
             values = scene_input.gather(tree, path, context.scene)
             graph_file.write(graph_file.save(tree, path.parent, values), path)
-        except (graph_file.FileFault, scene_input.SceneFault) as error:
+        except (graph_file.FileFault, scene_input.SceneFault, environment.EnvironmentFault) as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
         self.report({"INFO"}, f"Saved {path}")
@@ -184,21 +195,21 @@ class MPM_OT_upgrade(OnGraph, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MPM_OT_validate(OnGraph, bpy.types.Operator):
+class MPM_OT_validate(OnGraph, Stepwise, bpy.types.Operator):
     """Look for everything that is wrong with the graph; problems appear on the nodes"""
 
     bl_idname = "mpm_nodes.validate"
     bl_label = "Check Graph"
 
-    def execute(self, context):
+    def steps(self, context):
         """Write the graph and let the program validate it."""
         tree = self.graph(context)
         if tree is None:
             return {"CANCELLED"}
         problems.clear(tree)
-        path = cook.write_graph(tree, context.scene)
+        path = yield from cook.write_steps(tree, context.scene)
         try:
-            count = problems.validate(tree, path) if path else 1
+            count = (yield from problems.validate_steps(tree, path)) if path else 1
         except environment.EnvironmentFault as error:
             cook.fail_to_start(tree, str(error))
             count = 1
@@ -206,7 +217,7 @@ class MPM_OT_validate(OnGraph, bpy.types.Operator):
         return {"FINISHED"}
 
 
-class MPM_OT_cook(OnGraph, bpy.types.Operator):
+class MPM_OT_cook(OnGraph, Stepwise, bpy.types.Operator):
     """Simulate the graph in another process; frames appear in the scene as they finish"""
 
     bl_idname = "mpm_nodes.cook"
@@ -214,26 +225,26 @@ class MPM_OT_cook(OnGraph, bpy.types.Operator):
 
     resume: bpy.props.BoolProperty(name="Resume", description="Go on after the last whole frame", options={"SKIP_SAVE"})
 
-    def execute(self, context):
+    def steps(self, context):
         """Start it."""
         tree = self.graph(context)
-        if tree is None or cook.start(tree, context.scene, self.resume) is None:
+        if tree is None or (yield from cook.start_steps(tree, context.scene, self.resume)) is None:
             self.report({"ERROR"}, tree.status if tree else "There is no graph")
             return {"CANCELLED"}
         return {"FINISHED"}
 
 
-class MPM_OT_cook_again(OnGraph, bpy.types.Operator):
+class MPM_OT_cook_again(OnGraph, Stepwise, bpy.types.Operator):
     """Cook the changed graph again from the current frame on; frames before it are taken from the cook that is shown"""
 
     bl_idname = "mpm_nodes.cook_again"
     bl_label = "Cook Again from This Frame"
 
-    def execute(self, context):
+    def steps(self, context):
         """Start it; from the first frame on it is a whole cook."""
         tree, frame = self.graph(context), context.scene.frame_current
         again = frame if tree is not None and frame > tree.k_start else None
-        if tree is None or cook.start(tree, context.scene, again=again) is None:
+        if tree is None or (yield from cook.start_steps(tree, context.scene, again=again)) is None:
             self.report({"ERROR"}, tree.status if tree else "There is no graph")
             return {"CANCELLED"}
         return {"FINISHED"}

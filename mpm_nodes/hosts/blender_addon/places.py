@@ -50,7 +50,12 @@ def input_path(graph, thing):
     The folder has the object's name, the file none: programs take files that differ in a number for the frames of a sequence.
     """
     names = [each.name_full for each in bpy.data.objects]
-    return Path(graph).parent / f"{Path(graph).stem}_inputs" / distinct(thing.name_full, names) / "object.usdc"
+    return inputs_path(graph) / distinct(thing.name_full, names) / "object.usdc"
+
+
+def inputs_path(graph):
+    """Return the folder of the files that objects are exported to for the graph file `graph`."""
+    return Path(graph).parent / f"{Path(graph).stem}_inputs"
 
 
 def _name(tree):

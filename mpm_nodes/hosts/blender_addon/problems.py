@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from . import environment, figures, graph_file, knobs
+from . import environment, figures, graph_file, knobs, steps
 from .nodes import MpmNode
 from .trees import GRAPH_TREE
 
@@ -80,8 +80,17 @@ def validate(tree, path):
     Raises:
         environment.EnvironmentFault: The program cannot be run.
     """
+    return steps.finish(validate_steps(tree, path))
+
+
+def validate_steps(tree, path):
+    """Do as `validate`, in steps.
+
+    Raises:
+        environment.EnvironmentFault: The program cannot be run.
+    """
     clear(tree)
-    code, out, error = environment.run(environment.command("needs", graph=str(path)))
+    code, out, error = yield from environment.run_steps(environment.command("needs", graph=str(path)))
     try:
         answer = json.loads(out)
         found = answer["problems"]

@@ -1,10 +1,14 @@
 """Two clicks to matter: an object and a preset become a graph that cooks at once."""
 
+import contextlib
+import functools
+
 import bmesh
 import bpy
 from mathutils import Vector
 
-from . import cook, environment, graph_file, history, problems, quick_presets, scene_export, scene_input, surfaces, timeline
+from . import cook, environment, graph_file, history, looks, problems, quick_presets, scene_input, scene_pass, surfaces, timeline
+from .steps import Stepwise
 
 
 class QuickFault(Exception):
@@ -17,7 +21,7 @@ def own_folder():
     return bpy.path.abspath(chosen.quick_folder) if chosen and chosen.quick_folder else ""
 
 
-def measured(thing, scene):
+def measured(thing, stage, scene):
     """Return (volume [m^3], area [m^2], lowest point [m], whether it is a sheet) of an object's surface as it is now."""
     whole = bmesh.new()
 
@@ -32,8 +36,7 @@ def measured(thing, scene):
         bpy.data.meshes.remove(held)
 
     try:
-        with scene_export.shown(thing, scene):
-            surfaces.visit(thing, take)
+        surfaces.visit(stage.stands[thing], take, stage.depsgraph)
         if not whole.faces:
             raise QuickFault(f"{thing.name} has no faces; {scene_input.face_cure(thing)}")
         unit = surfaces.metres(scene)
@@ -66,15 +69,14 @@ def make(preset, source, others, scene, particles, ground=True):
     if not surfaces.has_surface(source):
         raise QuickFault(f"{source.name} has no surface; make a mesh the active object")
     facts = preset["editor"]["quick"]
-    volume, area, lowest, sheet = measured(source, scene)
-    sheets, met = {source.name} if sheet else set(), []
-    for thing in others:
-        if not surfaces.has_surface(thing):
-            continue
-        met.append(thing)
-        _, _, low, thin = measured(thing, scene)
-        lowest = min(lowest, low)
-        sheets |= {thing.name} if thin else set()
+    met = [thing for thing in others if surfaces.has_surface(thing)]
+    with scene_pass.apart(scene, [source, *met]) as stage:
+        stage.scene.frame_set(scene.frame_current)
+        found = {thing.name: measured(thing, stage, scene) for thing in (source, *met)}
+        speed = _speed(source, stage, scene)
+    volume, area, *_ = found[source.name]
+    lowest = min(low for _, _, low, _ in found.values())
+    sheets = {name for name, (*_, sheet) in found.items() if sheet}
     cell = quick_presets.cell_size(volume, area, particles)
     edge = volume ** (1.0 / 3.0) if volume else area**0.5 / 2.0
     document = quick_presets.scaled(preset, edge / float(facts.get("size", edge)))
@@ -87,9 +89,40 @@ def make(preset, source, others, scene, particles, ground=True):
     for entry in document["nodes"].values():
         if entry["type"] == "solve":
             entry.setdefault("knobs", {})["start_frame"] = scene.frame_start
+            entry["knobs"] |= scene_input.gravity(scene)
+        if (entry.get("editor") or {}).get("blender", {}).get("object") == source.name:
+            entry["knobs"] = {**speed, **entry.get("knobs", {})}
     tree = graph_file.load(document, f"{facts.get('label', 'Quick')} {source.name}")
     timeline.follow(tree, scene)
     return tree
+
+
+def _speed(thing, stage, scene):
+    """Return the knobs of the velocity and spin that an object's keys give it at the scene's first frame; none where it rests."""
+    places = []
+    for frame in (scene.frame_start, scene.frame_start + 1):
+        stage.scene.frame_set(frame)
+        places.append(stage.evaluated(thing).matrix_world.copy())
+        if frame == scene.frame_start:
+            corners = [vertex for piece in stage.pieces(thing) for vertex in piece.vertices()]
+    way = places[1] @ places[0].inverted_safe()
+    middle = sum(corners, start=Vector()) / max(1, len(corners))
+    rate = scene.render.fps / scene.render.fps_base
+    axis, angle = way.to_quaternion().to_axis_angle()
+    moved = surfaces.metres(scene) * rate * ((way @ middle) - middle)
+    found = {"velocity": surfaces.Y_UP @ moved, "angular_velocity": surfaces.Y_UP @ (axis * angle * rate)}
+    return {name: [float(f"{round(each, 4):.4g}") + 0.0 for each in value] for name, value in found.items() if value.length > 1e-4}
+
+
+def unheard(others, tree):
+    """Return, in sentences, (what the matter neither feels nor meets, numbers that were scaled to the object)."""
+    winds = [thing.name for thing in others if thing.field is not None and thing.field.type != "NONE"]
+    alone = [each.name for each in problems.graph_trees(bpy.data) if each != tree and looks.quick_facts(each)]
+    said = [f"{', '.join(winds)}: a solve does not feel force fields"] if winds else []
+    if alone:
+        said.append(f"Its matter does not meet that of {', '.join(alone)}: wire both sources into one solve for that")
+    scaled = [node.comment for node in tree.nodes if getattr(node, "comment", "").startswith("Scaled by Quick")]
+    return said, scaled
 
 
 def hide(thing):
@@ -98,7 +131,16 @@ def hide(thing):
     thing.hide_set(True)
 
 
-class MPM_OT_quick(bpy.types.Operator):
+def give_back(key, hidden, no_render):
+    """Show an object again of which nothing has become; `key` is `history.key_of` it."""
+    thing = next((each for each in bpy.data.objects if history.key_of(each) == key), None)
+    if thing is not None:
+        thing.hide_render = no_render
+        with contextlib.suppress(RuntimeError):  # the view layer does not hold it
+            thing.hide_set(hidden)
+
+
+class MPM_OT_quick(Stepwise, bpy.types.Operator):
     """Make the active object of this matter, on ground, with the other selected objects as colliders, and cook it"""
 
     bl_idname = "mpm_nodes.quick"
@@ -120,7 +162,7 @@ class MPM_OT_quick(bpy.types.Operator):
         presets, _ = quick_presets.found(own_folder())
         return presets[properties.preset]["editor"]["quick"].get("doc", "") if properties.preset in presets else cls.__doc__
 
-    def execute(self, context):
+    def steps(self, context):
         """Make the graph, hide the object, cook."""
         presets, faults = quick_presets.found(own_folder())
         if self.preset not in presets:
@@ -134,15 +176,23 @@ class MPM_OT_quick(bpy.types.Operator):
         except (QuickFault, graph_file.FileFault) as fault:
             self.report({"ERROR"}, str(fault))
             return {"CANCELLED"}
-        source_hidden = source.hide_get()
+        back = functools.partial(give_back, history.key_of(source), source.hide_get(), source.hide_render)
         hide(source)
         history.remember(f"Quick {self.preset}")
-        if self.cook and cook.start(tree, scene) is None:
-            problems.report(tree, tree.status, True)
-            source.hide_set(source_hidden)
+        job = None
+        try:
+            job = (yield from cook.start_steps(tree, scene)) if self.cook else None
+        finally:
+            if self.cook and job is None:
+                back()
+        if self.cook and job is None:
             self.report({"ERROR"}, tree.status)
             return {"CANCELLED"}
-        self.report({"INFO"}, f"{tree.name}: cells of {tree.k_cell_size:.3g} m, about {budget} particles")
+        if job is not None:
+            job.on_failure = back
+        left_out, scaled = unheard(others, tree)
+        said = [f"{tree.name}: cells of {tree.k_cell_size:.3g} m, about {budget} particles", *left_out, *scaled]
+        self.report({"WARNING" if left_out else "INFO"}, ". ".join(said))
         return {"FINISHED"}
 
 

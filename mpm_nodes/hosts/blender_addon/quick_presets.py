@@ -101,7 +101,8 @@ def power_of(record_knob, knobs):
 def scaled(document, factor):
     """Return a preset for a body `factor` times as large as the one that its numbers are made for, which then looks the same.
 
-    Every number that the file spells out is scaled by its unit: stresses grow with the size, times with its square root.
+    Every number that the file spells out is scaled by its unit: stresses grow with the size, times with its square root. A node's
+    comment says which of its numbers were.
     """
     document = copy.deepcopy(document)
     for entry in document["nodes"].values():
@@ -109,12 +110,22 @@ def scaled(document, factor):
         if record is None or entry["type"] == "solve":
             _scale_settings(given, factor)
             continue
+        changed = []
         for name, value in given.items():
             known = knob(record, name)
             power = power_of(known, given) if known else 0.0
             if power:
                 given[name] = _times(value, factor**power)
+            if given[name] != value:
+                changed.append(f"{known['label']} {_figure(given[name])} {known['unit']} (from {_figure(value)})")
+        if changed:
+            said = f"Scaled by Quick to a body {_figure(factor)} times as large: {', '.join(changed)}"
+            entry["comment"] = "\n".join(filter(None, [entry.get("comment", ""), said]))
     return document
+
+
+def _figure(value):
+    return f"{float(f'{value:.3g}'):g}" if isinstance(value, (int, float)) else str(value)
 
 
 def _scale_settings(knobs, factor):

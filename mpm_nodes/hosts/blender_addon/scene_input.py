@@ -1,13 +1,12 @@
 """Objects of the scene as input of a graph: meshes written as USD with all that moves them, placements read from any object."""
 
+import contextlib
 import struct
 from pathlib import Path
 
-import bpy
 from mathutils import Vector
 
-from . import knobs, nodes, places, surfaces, timeline
-from .scene_export import as_mesh, export, shown
+from . import history, knobs, nodes, places, problems, scene_export, scene_pass, simulations, steps, surfaces, timeline
 from .surfaces import Y_UP, has_surface, metres
 
 SIZES = ("size", "radius", "length", "half_height")
@@ -38,53 +37,136 @@ def gather(tree, path, scene):
 
     Raises:
         SceneFault: An object is gone, is of the wrong kind, or cannot be written.
+        environment.EnvironmentFault: The environment's Python cannot write USD.
     """
+    return steps.finish(gather_steps(tree, path, scene))
+
+
+def gather_steps(tree, path, scene):
+    """Do as `gather`, in steps: one pass over the frames of the graph, for all of its objects."""
     ours = [node for node in tree.nodes if isinstance(node, nodes.MpmNode)]
-    values = timeline.driven_values(tree, ours, scene, range(tree.k_start, tree.k_end + 1))
-    for node in ours:
-        if node.scene_object is None:
-            if node.object_name:
-                raise SceneFault(
-                    node, f"{node.object_name} was deleted; choose another object, or clear the field to use the knobs"
-                )
-            continue
-        kind = node.takes_object()
-        if scene.objects.get(node.scene_object.name) is not node.scene_object:
-            raise SceneFault(node, f"{node.scene_object.name} is not in the scene {scene.name}; choose another object, or none")
-        if kind == "mesh":
-            values.setdefault(node.name, {}).update(_mesh(node, Path(path), scene, tree))
-        elif kind == "place":
-            values.setdefault(node.name, {}).update(placement(node, node.scene_object, scene, tree))
+    held = {node: node.scene_object for node in ours if _holds(node, scene)}
+    driven = timeline.driven(ours)
+    if not held and not driven:
+        return {}
+    refuse_unbaked(held, scene, tree.k_end)
+    if driven and timeline.follow(tree, scene):
+        history.remember("Knobs that follow the timeline")
+    inputs = {thing: places.input_path(path, thing) for node, thing in held.items() if node.takes_object() == "mesh"}
+    frames = range(tree.k_start, tree.k_end + 1)
+    with scene_export.ArrayFile(places.inputs_path(path)) as store:
+        seen = Pass(held, inputs, driven)
+        over = scene_pass.over_frames(scene, list(dict.fromkeys(held.values())), tree, frames)
+        with contextlib.closing(over):
+            for number, (stage, updated) in enumerate(over):
+                try:
+                    seen.look(stage, updated, store)
+                except OSError as error:
+                    raise SceneFault(next(iter(held)), f"{places.inputs_path(path)} cannot be written ({error})") from error
+                problems.report(tree, f"Reading the scene: frame {frames[number]} of {frames[-1]}; Esc stops", False)
+                yield (number + 1) / len(frames)
+        values = {}
+        for (node, knob), found in zip(driven, seen.driven, strict=True):
+            values.setdefault(node.name, {})[knob["name"]] = timeline.keyed(frames, found)
+        rate = scene.render.fps / scene.render.fps_base
+        exports = {}
+        for node, thing in held.items():
+            own = values.setdefault(node.name, {})
+            if thing not in inputs or node.takes_object() != "mesh":
+                own.update(placement(node, seen, scene, frames))
+                continue
+            if not any(seen.shapes[thing]):
+                raise SceneFault(node, f"{thing.name} has no faces; {face_cure(thing)}")
+            own.update(_mesh(node, inputs[thing], Path(path), tree, _moved(node, seen.shapes[thing], scene, frames)))
+            exports[thing] = scene_export.export_of(inputs[thing], seen.shapes[thing], frames, metres(scene), rate)
+        try:
+            yield from store.write_steps(list(exports.values()))
+        except OSError as error:
+            raise SceneFault(next(iter(held)), f"{places.inputs_path(path)} cannot be written ({error})") from error
     return values
 
 
-# ---------------------------------------------------------------- meshes
-def _mesh(node, graph, scene, tree):
-    """Write a node's object as USD with its animation and deformation; return the knobs that name it."""
+def refuse_unbaked(held, scene, last):
+    """Play simulations of geometry nodes that nodes' objects hang on up to a frame.
+
+    Args:
+        held: Objects by node.
+        scene: The artist's scene.
+        last: The frame.
+
+    Raises:
+        SceneFault: An object hangs on another simulation, which is not baked.
+    """
+    blocks = simulations.dependencies(held.values()) if held else {}
+    for node, thing in held.items():
+        text = simulations.unbaked(blocks[thing], scene)
+        if text:
+            raise SceneFault(node, text)
+    simulations.play(set().union(*blocks.values()), scene, last)
+
+
+def gravity(scene):
+    """Return the knob of a scene's gravity; none for Blender's default, which is the earth's whatever the unit of the scene."""
+    if not scene.use_gravity:
+        return {"gravity": [0.0, 0.0, 0.0]}
+    if all(abs(a - b) < 1e-4 for a, b in zip(scene.gravity, (0.0, 0.0, -9.81), strict=True)):
+        return {}
+    return {"gravity": [float(f"{each + 0.0:.6g}") for each in metres(scene) * (Y_UP @ scene.gravity)]}
+
+
+def _holds(node, scene):
+    """Return whether an object stands for a node.
+
+    Raises:
+        SceneFault: It cannot.
+    """
     thing = node.scene_object
-    if not has_surface(thing):
+    if thing is None:
+        if node.object_name:
+            raise SceneFault(node, f"{node.object_name} was deleted; choose another object, or clear the field to use the knobs")
+        return False
+    if scene.objects.get(thing.name) is not thing:
+        raise SceneFault(node, f"{thing.name} is not in the scene {scene.name}; choose another object, or none")
+    if node.takes_object() == "mesh" and not has_surface(thing):
         raise SceneFault(node, f"{thing.name} has no surface; choose a mesh, or use an emitter with a place for an empty")
-    path = places.input_path(graph, thing)
-    # the whole shot, so that a longer graph finds what is there unchanged and can go on after the frames that it has
-    span = min(scene.frame_start, tree.k_start), max(scene.frame_end, tree.k_end)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with shown(thing, scene), as_mesh(thing, scene) as mesh:
-            if not any(piece.faces for piece in surfaces.pieces(thing)):
-                raise SceneFault(node, f"{thing.name} has no faces; {face_cure(thing)}")
-            if tree.k_start < 0 and surfaces.changes(thing, scene, range(tree.k_start, 1)):
-                raise SceneFault(
-                    node, f"{thing.name} moves before frame 0, and Blender exports frames from 0 on; start the graph at 0"
-                )
-            still = not surfaces.changes(thing, scene, range(max(span[0], 0), span[1] + 1))
-            # one frame of what stands still: its file is the same one whatever the frames of the scene are
-            written = export(mesh, path, scene, (span[0], span[0]) if still else span)
-            values = _moved(node, thing, scene, tree) if _is_template(node) else {}
-    except (OSError, RuntimeError) as error:
-        raise SceneFault(node, f"{thing.name} cannot be written to {path} ({error})") from error
-    if any(knob["name"] == "frame" for knob in node.record["knobs"]):
-        values = {"frame": float(tree.k_start)} | values
-    return {"path": written.relative_to(graph.parent).as_posix(), "prim": ""} | values
+    return bool(node.takes_object())
+
+
+class Pass:
+    """What one pass over the frames has found.
+
+    Attributes:
+        shapes: Of every object that is written: what `ArrayFile.shapes` gives, by frame.
+        worlds: Of every object that gives a place: its matrix to the world, by frame.
+        first: Of these with a surface: its pieces at the first frame.
+        driven: Of every driven knob: its values.
+    """
+
+    def __init__(self, held, inputs, driven):
+        self.held, self._driven = held, driven
+        self.shapes = {thing: [] for thing in inputs}
+        self.worlds = {thing: [] for node, thing in held.items() if node.takes_object() == "place"}
+        self.first, self.driven = {}, [[] for _ in driven]
+
+    def look(self, stage, updated, store):
+        """Note what a frame has."""
+        for thing, found in self.shapes.items():
+            look = not found or stage.may_change(thing, updated)
+            found.append(store.shapes(stage.pieces(thing)) if look else found[-1])
+        for thing, found in self.worlds.items():
+            if not found and has_surface(thing):
+                self.first[thing] = stage.pieces(thing)
+            found.append(stage.evaluated(thing).matrix_world.copy())
+        for values, (owner, knob) in zip(self.driven, self._driven, strict=True):
+            node = owner.id_data.evaluated_get(stage.depsgraph).nodes[owner.name]
+            values.append(knobs.plain(knob)(knobs.constant_of(node, knob)))
+
+
+# ---------------------------------------------------------------- meshes
+def _mesh(node, path, graph, tree, moved):
+    """Return the knobs that name a node's exported object."""
+    frame = {"frame": float(tree.k_start)} if any(knob["name"] == "frame" for knob in node.record["knobs"]) else {}
+    return {"path": path.relative_to(graph.parent).as_posix(), "prim": ""} | frame | moved
 
 
 def face_cure(thing):
@@ -96,13 +178,12 @@ def face_cure(thing):
     return "choose an object with a surface"
 
 
-def _moved(node, thing, scene, tree):
+def _moved(node, shapes, scene, frames):
     """Return the knobs that move what streams out of a mesh: its turn and shift, or for one that changes its shape its frame."""
     wanted = {knob["name"]: knob for knob in node.record["knobs"]}
-    if not {"frame", "rotation", "translation"} <= wanted.keys():
+    if not _is_template(node) or not {"frame", "rotation", "translation"} <= wanted.keys():
         return {}
-    frames = range(tree.k_start, tree.k_end + 1)
-    ways = surfaces.motion(thing, scene, frames)
+    ways = surfaces.motion(shapes)
     own = any(knobs.value(node, wanted[name]) != wanted[name]["default"] for name in ("rotation", "translation"))
     if ways is None or (own and any(way != ways[0] for way in ways)):
         return {"frame": timeline.keyed(frames, [float(frame) for frame in frames])}
@@ -132,32 +213,26 @@ def _degrees(angles):
     return [knobs.short(round(each * 57.29577951308232, 4) + 0.0) for each in angles]
 
 
-def _evaluated(thing):
-    return thing.evaluated_get(bpy.context.evaluated_depsgraph_get())
-
-
 # ---------------------------------------------------------------- placements
-def placement(node, thing, scene, tree):
+def placement(node, seen, scene, frames):
     """Return the knobs that an object's place, turn and size stand for; keyed where it moves a collider, a stream or drops.
 
     Raises:
         SceneFault: The node needs a size, and the object has none.
     """
-    wanted = {knob["name"]: knob for knob in node.record["knobs"]}
+    thing = seen.held[node]
+    worlds, wanted = seen.worlds[thing], {knob["name"]: knob for knob in node.record["knobs"]}
     place = next(name for name in ("centre", "translate") if name in wanted)
-    moves = node.record["time_dependent"] or _is_template(node)
-    frames = range(tree.k_start, tree.k_end + 1) if moves else [tree.k_start]
-    unit, centre, size, where, turns, angles = metres(scene), Vector(), {}, [], [], None
-    with shown(thing, scene):
-        for frame in timeline.at_frames(scene, frames):
-            world = _evaluated(thing).matrix_world
-            if frame == frames[0]:
-                centre, extent = _box(node, thing, world)
-                size = _size(wanted, [unit * each for each in extent])
-            middle = Y_UP @ (world @ centre) * unit
-            angles = _angles(world, angles)
-            where.append([knobs.short(_single(each)) for each in middle])
-            turns.append(_degrees(angles))
+    if not (node.record["time_dependent"] or _is_template(node)):
+        worlds, frames = worlds[:1], frames[:1]
+    unit, where, turns, angles = metres(scene), [], [], None
+    centre, extent = _box(node, thing, worlds[0], seen.first.get(thing, ()))
+    size = _size(wanted, [unit * each for each in extent])
+    for world in worlds:
+        middle = Y_UP @ (world @ centre) * unit
+        angles = _angles(world, angles)
+        where.append([knobs.short(_single(each)) for each in middle])
+        turns.append(_degrees(angles))
     values = {place: timeline.keyed(frames, where)}
     if "rotation" in wanted:
         values["rotation"] = timeline.keyed(frames, turns)
@@ -176,12 +251,12 @@ def _single(number):
     return struct.unpack("f", struct.pack("f", number))[0]
 
 
-def _box(node, thing, world):
+def _box(node, thing, world, pieces):
     """Return centre and edges, along an object's own axes, of what it fills: its surface, or the shape of an empty."""
     scale = [abs(each) for each in world.to_scale()]
     if has_surface(thing):
         inverse = world.inverted_safe()
-        corners = [inverse @ vertex for piece in surfaces.pieces(thing) for vertex in piece.vertices()]
+        corners = [inverse @ vertex for piece in pieces for vertex in piece.vertices()]
         if not corners:
             raise SceneFault(node, f"{thing.name} has no vertices; choose another object")
         low, high = (Vector(pick(corner[axis] for corner in corners) for axis in range(3)) for pick in (min, max))

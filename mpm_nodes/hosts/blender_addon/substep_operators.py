@@ -8,7 +8,7 @@ from .specification import PRESETS
 
 
 class MPM_OT_edit_substeps(bpy.types.Operator):
-    """Open the stages of the solve; those of a preset become a graph of their own first"""
+    """Open the stages of the solve; those of a preset become a graph of their own once you change them"""
 
     bl_idname = "mpm_nodes.edit_substeps"
     bl_label = "Edit Substeps"
@@ -27,9 +27,9 @@ class MPM_OT_edit_substeps(bpy.types.Operator):
             self.report({"ERROR"}, f"{node.name} has no substeps; choose a solve node")
             return {"CANCELLED"}
         if preset_settings.EDITS in knobs.settings_of(node, name, getattr(node, knobs.prop(name))):
-            self.report({"WARNING"}, f"{node.name}: the edits of the preset are left out; make them with stages")
+            self.report({"WARNING"}, f"{node.name}: the edits of the preset are not shown, and are lost once you change a stage")
         try:
-            inner = own_substeps(node, name)
+            inner = opened_substeps(node, name)
         except ValueError as fault:
             self.report({"ERROR"}, str(fault))
             return {"CANCELLED"}
@@ -40,14 +40,28 @@ class MPM_OT_edit_substeps(bpy.types.Operator):
 
 
 def own_substeps(node, name):
-    """Return the substep tree of a node's knob; made from its preset when it has none.
+    """Return the substep tree of a node's knob, made from its preset when it has none, and let the node have it as its own.
 
     Raises:
         ValueError: The text of settings is not JSON.
     """
-    if getattr(node, knobs.prop(name)) == knobs.OWN and getattr(node, knobs.tree_prop(name)) is not None:
-        return getattr(node, knobs.tree_prop(name))
-    choice = getattr(node, knobs.prop(name))
+    inner = opened_substeps(node, name)
+    inner.looked_at = ""
+    setattr(node, knobs.prop(name), knobs.OWN)
+    return inner
+
+
+def opened_substeps(node, name):
+    """Return the substep tree of a node's knob: its own, or one that shows the stages of its preset.
+
+    The node keeps its preset and its settings until such a tree is changed (`knobs.value` sees to that).
+
+    Raises:
+        ValueError: The text of settings is not JSON.
+    """
+    choice, before = getattr(node, knobs.prop(name)), getattr(node, knobs.tree_prop(name))
+    if choice == knobs.OWN and before is not None:
+        return before
     document = stages_of(choice)
     given = knobs.settings_of(node, name, choice)
     if isinstance(given, str):
@@ -55,8 +69,10 @@ def own_substeps(node, name):
     if given:  # edits of stages the artist makes with stages now
         document["set"] = {**document.get("set", {}), **{key: v for key, v in given.items() if key != preset_settings.EDITS}}
     inner = graph_file.load_substeps(document, f"{node.name} substeps")
+    inner.looked_at = knobs.looked_at(choice, graph_file.save_substeps(inner))
     setattr(node, knobs.tree_prop(name), inner)
-    setattr(node, knobs.prop(name), knobs.OWN)
+    if before is not None and before.looked_at and before.users <= 1:  # its fake user
+        bpy.data.node_groups.remove(before)
     return inner
 
 
@@ -79,8 +95,12 @@ class MPM_OT_close_substeps(bpy.types.Operator):
         return space is not None and space.type == "NODE_EDITOR" and len(space.path) > 1
 
     def execute(self, context):
-        """Go back."""
+        """Go back; stages that were changed are the node's own from now on."""
         context.space_data.path.pop()
+        for node in context.space_data.node_tree.nodes:
+            for knob in node.record["knobs"] if isinstance(node, MpmNode) and node.record else ():
+                if knob["kind"] == "substeps":
+                    knobs.value(node, knob, graph_file.save_substeps)
         return {"FINISHED"}
 
 

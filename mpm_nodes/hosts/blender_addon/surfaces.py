@@ -7,10 +7,7 @@ scene's Unit Scale says.
 from array import array
 from typing import NamedTuple
 
-import bpy
 from mathutils import Matrix, Vector
-
-from . import timeline
 
 Y_UP = Matrix(((1, 0, 0), (0, 0, 1), (0, -1, 0)))
 MESHES = ("MESH", "CURVE", "SURFACE", "META", "FONT")
@@ -36,27 +33,28 @@ class Piece(NamedTuple):
     Attributes:
         matrix: Its place in the world.
         points: Coordinates, a flat array of 3 n numbers.
-        faces: How many faces it has.
+        counts: Corners of each face.
+        indices: The points at these corners.
     """
 
     matrix: Matrix
     points: array
-    faces: int
+    counts: array
+    indices: array
 
     def vertices(self):
         """Return its points in the world."""
         return [self.matrix @ Vector(self.points[at : at + 3]) for at in range(0, len(self.points), 3)]
 
 
-def visit(thing, take):
-    """Call `take(mesh, matrix to the world)` for an object's surface and for each of the instances that it makes.
+def visit(thing, take, depsgraph):
+    """Call `take(mesh, matrix to the world)` for an evaluated object's surface and for each of the instances that it makes.
 
     Blender lists text, curves and metaballs as themselves and as the mesh that they become: the first is left out where there
     is the second. The mesh is gone when `take` returns; one that outlives its object would end Blender.
     """
-    listed = bpy.context.evaluated_depsgraph_get().object_instances
-    both = thing.type != "MESH" and makes_instances(thing)
-    for each in listed:
+    both = thing.type != "MESH" and any(each.is_instance and _owned(each, thing) for each in depsgraph.object_instances)
+    for each in depsgraph.object_instances:
         if not _owned(each, thing) or (both and not each.is_instance):
             continue
         mesh = each.object.to_mesh()
@@ -67,64 +65,46 @@ def visit(thing, take):
             each.object.to_mesh_clear()
 
 
-def makes_instances(thing):
-    """Return whether Blender lists instances of an object with a surface; those of a curve or text may be its own mesh."""
-    listed = bpy.context.evaluated_depsgraph_get().object_instances
-    return any(each.is_instance and _owned(each, thing) for each in listed)
-
-
 def _owned(each, thing):
     owner = each.parent if each.is_instance else each.object
     return owner is not None and owner.original is thing and each.object.type in MESHES
 
 
-def pieces(thing):
-    """Return the pieces of an object's surface and of the instances that it makes."""
+def pieces(thing, depsgraph):
+    """Return the pieces of an evaluated object's surface and of the instances that it makes."""
     found = []
 
     def take(mesh, matrix):
         points = array("f", bytes(12 * len(mesh.vertices)))
+        counts, indices = array("i", bytes(4 * len(mesh.polygons))), array("i", bytes(4 * len(mesh.loops)))
         mesh.vertices.foreach_get("co", points)
-        found.append(Piece(matrix, points, len(mesh.polygons)))
+        mesh.polygons.foreach_get("loop_total", counts)
+        mesh.loops.foreach_get("vertex_index", indices)
+        found.append(Piece(matrix, points, counts, indices))
 
-    visit(thing, take)
+    visit(thing, take, depsgraph)
     return found
 
 
-def changes(thing, scene, frames):
-    """Return whether an object's surface is not the same at all frames.
+def motion(shapes):
+    """Return how a surface moves from the first of some frames to each: matrices, or None when it changes its shape.
 
-    It is looked at where Blender has evaluated the object again: a dense mesh that stands still is not compared in every frame.
+    A surface that stands still gives the unit matrix at every frame. `shapes` is what `ArrayFile.shapes` gives, by frame.
     """
-    first = None
-    with timeline.updates() as updated:
-        for _ in timeline.at_frames(scene, frames):
-            # what stands in for others may change with them, and instances of vertices and faces do without a word
-            whole = thing.instance_type != "NONE" and (updated or thing.instance_type != "COLLECTION")
-            if first is None:
-                first = pieces(thing)
-            elif (whole or thing in updated) and pieces(thing) != first:
-                return True
-            updated.clear()
-    return False
-
-
-def motion(thing, scene, frames):
-    """Return how an object's surface moves from the first of some frames to each: matrices, or None when it changes its shape.
-
-    A surface that stands still gives the unit matrix at every frame.
-    """
-    first, found = [], []
-    for _ in timeline.at_frames(scene, frames):
-        now = pieces(thing)
-        first = first or now
-        if [piece.points for piece in now] != [piece.points for piece in first]:
+    found = []
+    for now in shapes:
+        if [piece["points"] for piece in now] != [piece["points"] for piece in shapes[0]]:
             return None
-        ways = [_between(before.matrix, after.matrix) for before, after in zip(first, now, strict=True)]
+        ways = [_between(_matrix(before), _matrix(after)) for before, after in zip(shapes[0], now, strict=True)]
         if not ways or any(way is None or not _alike(way, ways[0]) for way in ways):
             return None
         found.append(ways[0])
     return found
+
+
+def _matrix(piece):
+    rows = piece["matrix"]
+    return Matrix((rows[0:4], rows[4:8], rows[8:12], rows[12:16]))
 
 
 def _between(before, after):

@@ -4,10 +4,7 @@ import contextlib
 
 import bpy
 
-from . import animation, cache_import, history, knobs
-
-POSE = ("location", "rotation_euler", "rotation_quaternion", "rotation_axis_angle", "scale")
-"""What an artist moves without a key."""
+from . import animation, cache_import, knobs, unkeyed
 
 
 def follow(tree, scene):
@@ -21,30 +18,28 @@ def follow(tree, scene):
 
 
 def at_frames(scene, frames):
-    """Go to each frame of a scene and yield it; afterwards the scene is where it was, with what was moved there without a key."""
+    """Go to each frame of a scene and yield it; afterwards the scene is where it was, with what was changed there without a key."""
     before = scene.frame_current, scene.frame_subframe
-    moves = [frame for frame in frames if (frame, 0.0) != before]
-    poses = [(owner, name, _copy(getattr(owner, name))) for owner in _posed(scene) for name in POSE] if moves else []
-    try:
-        for frame in frames:
+    moves = any((frame, 0.0) != before for frame in frames)
+    with unkeyed.kept() if moves else contextlib.nullcontext():
+        try:
+            for frame in frames:
+                if moves:
+                    scene.frame_set(frame)
+                yield frame
+        finally:
             if moves:
-                scene.frame_set(frame)
-            yield frame
-    finally:
-        if moves:
-            scene.frame_set(before[0], subframe=before[1])
-            for owner, name, value in poses:
-                if _copy(getattr(owner, name)) != value:
-                    setattr(owner, name, value)
+                scene.frame_set(before[0], subframe=before[1])
 
 
 @contextlib.contextmanager
-def updates():
-    """Give a set to which every change of frame adds the data that Blender has evaluated again."""
-    found = set()
+def updates(scene):
+    """Give a set to which every change of a scene's frame adds the data that Blender has evaluated again."""
+    found, name = set(), scene.name
 
-    def note(_scene, graph):
-        found.update(each.id.original for each in graph.updates if each.is_updated_geometry or each.is_updated_transform)
+    def note(changed, graph):
+        if changed.name == name:
+            found.update(each.id.original for each in graph.updates if each.is_updated_geometry or each.is_updated_transform)
 
     bpy.app.handlers.frame_change_post.append(note)
     try:
@@ -53,46 +48,14 @@ def updates():
         bpy.app.handlers.frame_change_post.remove(note)
 
 
-def _posed(scene):
-    """Yield the objects, and bones of armatures, that a frame may move."""
-    for thing in scene.objects:
-        if thing.animation_data is not None:
-            yield thing
-            yield from thing.pose.bones if thing.pose else ()
-
-
-def _copy(value):
-    return value.copy() if hasattr(value, "copy") else tuple(value)
-
-
-def driven_values(tree, owners, scene, frames):
-    """Return the values, at every frame, of knobs that drivers or NLA strips move: by node name and knob.
-
-    Args:
-        tree: The graph.
-        owners: Its nodes.
-        scene: Scene whose timeline moves them.
-        frames: Frames of the graph.
-    """
-    driven = [
+def driven(owners):
+    """Return the (node, knob) of knobs that drivers or NLA strips move."""
+    return [
         (owner, knob)
         for owner in owners
         for knob in (owner.record["knobs"] if owner.record else ())
         if knob["keyable"] and animation.is_driven(owner, knobs.prop(knob["name"]))
     ]
-    if not driven:
-        return {}
-    if follow(tree, scene):
-        history.remember("Knobs that follow the timeline")
-    bpy.context.view_layer.update()
-    seen = [[] for _ in driven]
-    for _ in at_frames(scene, frames):
-        for values, (owner, knob) in zip(seen, driven, strict=True):
-            values.append(knobs.plain(knob)(knobs.constant_of(owner, knob)))
-    found = {}
-    for values, (owner, knob) in zip(seen, driven, strict=True):
-        found.setdefault(owner.name, {})[knob["name"]] = keyed(frames, values)
-    return found
 
 
 def keyed(frames, values):
@@ -100,3 +63,14 @@ def keyed(frames, values):
     if all(value == values[0] for value in values):
         return values[0]
     return {"keys": [[frame, value, "linear"] for frame, value in zip(frames, values, strict=True)]}
+
+
+def rate_differs(tree, scene):
+    """Return what to do where a graph and a scene have different frame rates; "" where they agree, or there is no scene."""
+    rate = tree.k_fps if scene is None else scene.render.fps / scene.render.fps_base
+    if abs(rate - tree.k_fps) < 1e-3 * rate:
+        return ""
+    return (
+        f". The scene has {rate:g} frames a second and the graph {tree.k_fps:g}: points, meshes and volumes are shown at "
+        "times of their own until both have the same (Output properties, or Fps here)"
+    )

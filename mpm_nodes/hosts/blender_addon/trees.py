@@ -65,6 +65,11 @@ class MpmSubstepTree(_Checked, bpy.types.NodeTree):
         **_Checked.__annotations__,
         "title": bpy.props.StringProperty(name="Label", description="What artists call these substeps"),
         "doc": bpy.props.StringProperty(name="Help", description="What these substeps do"),
+        "looked_at": bpy.props.StringProperty(
+            name="Looked At",
+            description="Preset and stages that were opened to look at; empty: a graph of its own",
+            options={"HIDDEN"},
+        ),
     }
 
 

@@ -1,0 +1,73 @@
+"""What the scene says goes into a quick graph: gravity, the speed of a keyed object; and what cannot is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from blender_process import in_blender
+
+SCENE = """
+scene = bpy.context.scene
+scene.frame_start, scene.render.fps = 1, 24
+def made(preset="snow", source=None, others=()):
+    for each in bpy.context.view_layer.objects:
+        each.select_set(each == source or each in others)
+    bpy.context.view_layer.objects.active = source
+    source.hide_set(False)
+    before = set(bpy.data.node_groups)
+    with bpy.context.temp_override(object=source, active_object=source, selected_objects=[source, *others]):
+        bpy.ops.mpm_nodes.quick(preset=preset, particles=300, cook=False)
+    (tree,) = [each for each in set(bpy.data.node_groups) - before if each.bl_idname == trees.GRAPH_TREE]
+    return tree
+def knobs_of(tree):
+    entries = graph_file.save(tree)["nodes"]
+    return entries["motion"]["knobs"]["gravity"], entries["body"]["knobs"]
+bpy.ops.mesh.primitive_cube_add(size=0.1, location=(0.0, 0.0, 1.0))
+ball = bpy.context.object
+bpy.ops.object.effector_add(type="WIND")
+wind = bpy.context.object
+wind.name = "Gust"
+scene.frame_set(1)
+answer["rest"] = knobs_of(made(source=ball))
+for frame, x, turn in ((1, 0.0, 0.0), (3, 1.0, 0.5)):
+    ball.location.x, ball.rotation_euler.z = x, turn
+    ball.keyframe_insert("location", frame=frame)
+    ball.keyframe_insert("rotation_euler", frame=frame)
+for path in ("location", "rotation_euler"):
+    for curve in animation.curves_of(ball, path):
+        for point in curve.keyframe_points:
+            point.interpolation = "LINEAR"
+scene.frame_set(3)
+answer["thrown"] = knobs_of(made(source=ball))
+scene.gravity = (1.0, 2.0, -1.62)
+answer["moon"] = knobs_of(made(source=ball))[0]
+scene.unit_settings.scale_length = 0.01
+answer["small units"] = knobs_of(made(source=ball))[0]
+scene.gravity = (0.0, 0.0, -9.81)
+answer["default"] = knobs_of(made(source=ball))[0]
+scene.unit_settings.scale_length = 1.0
+scene.use_gravity = False
+tree = made(source=ball)
+answer["off"] = knobs_of(tree)[0]
+bpy.ops.mpm_nodes.new_graph()
+answer["new"] = list(bpy.data.node_groups["MPM Graph"].nodes["MPM Solve"].k_gravity)
+answer["said"] = quick.unheard([wind], tree)
+paste = made("toothpaste", ball)
+answer["comment"], answer["matter"] = paste.nodes["matter"].comment, graph_file.save(paste)["nodes"]["matter"]["knobs"]
+"""
+
+
+def test_what_the_scene_says_is_heard_or_told(tmp_path: Path):
+    """Gravity in metres and Y up, also none; a thrown body keeps speed and spin; wind, other matter and scaled numbers are told."""
+    seen = in_blender(SCENE, folder=str(tmp_path))
+    gravity, body = seen["rest"]
+    assert gravity == [0.0, -9.81, 0.0] and body["velocity"] == [0.0, 0.0, 0.0]
+    gravity, body = seen["thrown"]
+    assert body["velocity"] == pytest.approx([12.0, 0.0, 0.0], abs=1e-2), "half a metre a frame"
+    assert body["angular_velocity"] == pytest.approx([0.0, 6.0, 0.0], abs=1e-2), "a quarter of a radian a frame, about the vertical"
+    assert seen["moon"] == pytest.approx([1.0, -1.62, -2.0]) and seen["small units"] == pytest.approx([0.01, -0.0162, -0.02])
+    assert seen["default"] == [0.0, -9.81, 0.0] and seen["off"] == seen["new"] == [0.0, 0.0, 0.0]
+    left_out, scaled = seen["said"]
+    assert "Gust: a solve does not feel force fields" in left_out[0] and "does not meet that of" in left_out[1] and scaled
+    assert f"Yield Stress {seen['matter']['yield_stress']:g} Pa (from 90)" in seen["comment"], seen["comment"]
