@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import numpy as np
@@ -318,7 +319,7 @@ def test_a_preflight_that_refuses_is_named_and_costs_nothing(tmp_path, monkeypat
 
 def test_free_memory_is_no_more_than_the_machine_has():
     """The figure is between a megabyte and the machine's memory."""
-    assert 1 << 20 < preflight.free_memory() <= preflight._machine_memory()
+    assert 1 << 20 < preflight.free_memory() <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 # ---------------------------------------------------------------- the disk cache of values

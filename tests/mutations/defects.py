@@ -173,13 +173,13 @@ DEFECTS = (
     Defect(
         "small voxels are free",
         "mpm_nodes/nodes/surface.py",
-        'return {"memory": int(SURFACE_BYTES * along**3),',
-        'return {"memory": int(SURFACE_BYTES * along),',
+        "memory = int(SURFACE_BYTES * along**3)",
+        "memory = int(SURFACE_BYTES * along)",
         f"{_BEFORE}::test_small_voxels_are_in_the_estimate",
     ),
     Defect(
         "a mouth is asked for where one is wired",
-        "mpm_nodes/nodes/solve.py",
+        "mpm_nodes/nodes/solve_needs.py",
         'if not told.total("colliders", "carries"):',
         "if True:",
         f"{_BEFORE}::test_a_stream_that_gravity_pulls_apart_says_what_to_wire",

@@ -40,7 +40,7 @@ def test_matter_falls_no_farther_than_allowed(speed, cfl):
 def test_matter_deep_inside_a_collider_is_warned_of():
     """A ball of two cells' radius around the middle of a block, one substep a frame: half a cell a step does not bring it out."""
     graph = shot(2, fps=2000.0, colliders=[("core", "collide_sphere", {"centre": (0.0, 1.0, 0.0), "radius": 0.2, "name": "core"})])
-    (text,) = [text for text in execute(graph).warnings if "inside collider" in text]
+    (text,) = [text for text in execute(graph).warnings if "are inside collider" in text]
     assert text.startswith("core: ") and "m deep; lower choose_time_step.cfl" in text
     away = shot(2, fps=2000.0, colliders=[("core", "collide_sphere", {"centre": (0.0, 3.0, 0.0), "radius": 0.2})])
     assert not any("inside collider" in text for text in execute(away).warnings)
