@@ -6,13 +6,18 @@ import importlib.util
 import os
 import signal
 import time
+from collections import Counter
+from pathlib import Path
 
+import long_tests
 import numba
 import pytest
 from hypothesis import settings
 
 from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.kernels.compile.jit import most_threads  # before threads start: it says which pool, and how long they wait
+
+TESTS = Path(__file__).parent
 
 # tests build hundreds of kinds of solves on caches of every age: none of them shall start processes beside it
 os.environ.setdefault("MPM_NODES_COMPILE_HELPER", "0")
@@ -36,36 +41,23 @@ def _each_worker_has_its_own_cores():
     numba.set_num_threads(max(1, most_threads() // workers))
 
 
-LONG = (
-    "verification/test_problems.py",
-    "contracts/test_stages.py",
-    "solver/test_fusion.py",
-    "emit/test_far_off.py",
-    "solver/test_spinning_presets.py",
-    "solver/test_transfers.py",
-    "materials/test_law_values.py",
-    "solver/test_ambient.py",
-    "samples/test_beads.py",
-    "solver/test_same_motion.py",
-    "solver/test_tearing_solve.py",
-    "docs/test_readme.py",
-    "colliders/test_sheet_sides.py",
-    "solver/test_nodal_heat.py",
-    "solver/test_subgrid.py",
-    "hosts/test_houdini_window.py",
-    "hosts/test_houdini_cook.py",
-    "bench/test_bench_measure.py",
-    "kernels/test_void_darts.py",
-)
-"""Files that take longest, each on one worker as a whole: they begin, or one of them would run alone at the end."""
+LONG = long_tests.known()
+
+
+def pytest_itemcollected(item):
+    """Mark what takes long, unless it is slow: `long` and `slow` are run apart."""
+    name = f"{item.path.relative_to(TESTS).as_posix()}::{getattr(item, 'originalname', item.name)}"
+    if name in LONG and item.get_closest_marker("slow") is None:
+        item.add_marker(pytest.mark.long)
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config, items):
-    """Let the longest files begin, and the others follow in their order."""
-    tests = config.rootpath / "tests"
-    place = {tests / name: number for number, name in enumerate(LONG)}
-    items.sort(key=lambda item: place.get(item.path, len(LONG)))
+def pytest_collection_modifyitems(items):
+    """Let the longest files begin, each on one worker as a whole: one that ran alone at the end would keep the others waiting."""
+    seconds = Counter()
+    for name, taken in LONG.items():
+        seconds[TESTS / name.partition("::")[0]] += taken
+    items.sort(key=lambda item: -seconds[item.path])
 
 
 class Stopwatch:

@@ -188,7 +188,7 @@ def test_the_viscoelastic_materials_are_those_of_the_table():
 @pytest.mark.parametrize(
     ("action", "sentence"),
     [
-        (lambda: law("jelly_beans"), "law 'jelly_beans': unknown; choose one of neo_hookean, "),
+        (lambda: law("jelly_beans"), "law 'jelly_beans': unknown; known are fixed_corotated, "),
         (
             lambda: law("snow").coefficients({"youngs_modulos": 1.0}),
             "law snow: unknown parameter youngs_modulos; it takes ",
@@ -203,7 +203,7 @@ def test_the_viscoelastic_materials_are_those_of_the_table():
             lambda: law_of(Material("liquid", {"viscosity": -1.0}, 1e3, "syrup")),
             "material syrup: law liquid: viscosity = -1 ",
         ),
-        (lambda: named_material("chese"), "material 'chese': not in the library; choose one of snow, "),
+        (lambda: named_material("chese"), "material 'chese': not in the library; did you mean melted_cheese"),
         (lambda: call_law("liquid", "project"), "law liquid: has no project; it is optional"),
         (lambda: call_law("snow", "stres"), "law snow: there is no function 'stres'; choose one of energy, "),
         (lambda: call_law("snow", "stress", {"F": np.eye(3)}), "law snow: state has F; it takes deformation, "),

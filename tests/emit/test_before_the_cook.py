@@ -18,7 +18,7 @@ from mpm_nodes.materials.moduli import moduli
 from mpm_nodes.nodes.bodies import Body
 from mpm_nodes.nodes.own_weight import weight_warnings
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS, SAMPLES = (Path(__file__).parents[2] / name for name in ("docs", "samples"))
 
 
 def cube(material: Material, edge: float) -> Body:
@@ -118,7 +118,7 @@ def stream(velocity=(0.0, -1.0, 0.0), end=25, mouth=False, **solve) -> Graph:
     matter = graph.add("material_library", "matter", name="water")
     body = graph.add("emit_box", "body", material=matter, size=(0.1, 0.1, 0.1))
     stream = graph.add("emit_stream", "stream", template=body, velocity=velocity)
-    held = [graph.add("collide_vdb", "mouth", path="tube.vdb", rule="sticky")] if mouth else []
+    held = [graph.add("collide_vdb", "mouth", path=SAMPLES / "trivet.vdb", grid="mesh2ls_trivet", rule="sticky")] if mouth else []
     graph.add("solve", "solve", emitters=[stream], colliders=held, **solve)
     return graph
 

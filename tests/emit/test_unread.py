@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from mpm_nodes import Graph
@@ -97,26 +99,27 @@ def test_thermal_parameters_and_hot_bodies_without_heat_are_warned_of():
     assert told(scene(thermal, HEAT, hot=True)) == [] and told(scene(solid, PLAIN)) == []
 
 
-def two_liquids(graph: Graph, other: str, named: str = "water", source: str = "emit_box") -> Graph:
-    """Return oil with a tension against `named`, beside a liquid of the label `other`."""
+def two_liquids(graph: Graph, other: str, named: str = "water", read: Path | None = None) -> Graph:
+    """Return oil with a tension against `named`, beside a liquid of the label `other`, or the points of a file."""
     oil = graph.add("material_liquid", "oil", label="oil")
     pair = graph.add("material_interface_tension", "pair", material=oil, other=named)
     water = graph.add("material_liquid", "water", label=other)
     boxes = [graph.add("emit_box", f"box{n}", material=each, centre=(0.2 * n, 0.5, 0.0)) for n, each in enumerate((pair, water))]
-    if source == "read_points":
-        boxes[1] = graph.add("set_concentration", "soap", particles=graph.add("read_points", "read", path="nothing.usda"))
+    if read is not None:
+        boxes[1] = graph.add("set_concentration", "soap", particles=graph.add("read_points", "read", path=read))
     graph.add("solve", "solve", sources=boxes, substeps="surface_tension")
     return graph
 
 
-def test_a_pair_with_matter_that_is_not_there_is_told():
+def test_a_pair_with_matter_that_is_not_there_is_told(tmp_path):
     """The label is looked for among all matter before the cook, unless some of it is not known then."""
     assert told(two_liquids(Graph(cell_size=0.02, start=1, end=2), "water")) == []
     with pytest.raises(
         MpmNodesError, match=r"solve: material oil: has a tension against 'water', and no other material.*: 'syrup'"
     ):
         told(two_liquids(Graph(cell_size=0.02, start=1, end=2), "syrup"))
-    assert told(two_liquids(Graph(cell_size=0.02, start=1, end=2), "syrup", source="read_points")) == []
+    (tmp_path / "empty.usda").write_text("#usda 1.0\n")
+    assert told(two_liquids(Graph(cell_size=0.02, start=1, end=2), "syrup", read=tmp_path / "empty.usda")) == []
 
 
 @pytest.mark.parametrize("emitter", [None, "emit_drops", "emit_stream", "merge_particles"])

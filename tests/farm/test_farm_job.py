@@ -102,6 +102,8 @@ def test_input_files_are_found_from_the_job(tmp_path):
     """A path beside the graph becomes the absolute one."""
     from mpm_nodes.graph.document import Graph
 
+    (tmp_path / "scene").mkdir()
+    (tmp_path / "scene/cloud.usda").write_text("#usda 1.0\n")
     graph = Graph(base=tmp_path / "scene")
     points = graph.add("read_points", "points", path="cloud.usda", material=graph.add("material_neo_hookean", "jelly"))
     graph.add("write_cache", "cache", particles=points)

@@ -28,14 +28,14 @@ def cooked():
     state = cook.wait(tree, 300)
     return [state, tree.failed, tree.status, len(cook.JOBS), cook.look()]
 
-whole = environment.OPTIONS
+whole = environment.build_options
 answer["whole"] = checked()
-environment.OPTIONS = types.SimpleNamespace(usd=True, openvdb=False)
+environment.build_options = lambda: types.SimpleNamespace(usd=True, openvdb=False)
 answer["no_volumes"] = checked()
-environment.OPTIONS = types.SimpleNamespace(usd=False, openvdb=False)
+environment.build_options = lambda: types.SimpleNamespace(usd=False, openvdb=False)
 answer["no_usd"] = checked()
 answer["cook_no_usd"] = cooked()
-environment.OPTIONS = whole
+environment.build_options = whole
 
 def broken(*a, **k):
     raise KeyError("broken on purpose")

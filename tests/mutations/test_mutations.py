@@ -55,6 +55,8 @@ def test_a_planted_defect_is_noticed(defect: Defect, tmp_path: Path):
         "-q",
         "-n",
         "0",  # workers that are stopped by -x end with another exit code
+        "-m",
+        "",
         "-p",
         "no:cacheprovider",
         f"--basetemp={tmp_path / 'scratch'}",

@@ -360,7 +360,7 @@ def test_the_table_goes_into_a_pipe(tmp_path):
 def test_arguments_are_checked(capsys):
     """A part that is not there is named with those that are; hours are positive."""
     assert cli.main(["selftest", "--only", "nope"]) == 5
-    assert "there are graphs, files" in capsys.readouterr().err
+    assert "known are cooks, files, graphs" in capsys.readouterr().err
     assert cli.main(["selftest", "--hours", "0"]) == 2
 
 

@@ -58,12 +58,14 @@ def in_own_words(text):
     return text
 
 
-OPTIONS = bpy.app.build_options
+def build_options():
+    """Return which parts this Blender was built with."""
+    return bpy.app.build_options
 
 
 def lacks(part):
     """Return whether this Blender was built without a part ("usd", "openvdb"), as those of some systems are."""
-    return not getattr(OPTIONS, part, True)
+    return not getattr(build_options(), part, True)
 
 
 class EnvironmentFault(Exception):

@@ -71,7 +71,7 @@ def make(preset, source, others, scene, particles, ground=True):
     facts = preset["editor"]["quick"]
     met = [thing for thing in others if surfaces.has_surface(thing)]
     with scene_pass.apart(scene, [source, *met]) as stage:
-        stage.scene.frame_set(scene.frame_current)
+        stage.scene.frame_set(scene.frame_start)
         found = {thing.name: measured(thing, stage, scene) for thing in (source, *met)}
         speed = _speed(source, stage, scene)
     volume, area, *_ = found[source.name]
@@ -98,14 +98,14 @@ def make(preset, source, others, scene, particles, ground=True):
 
 
 def _speed(thing, stage, scene):
-    """Return the knobs of the velocity and spin that an object's keys give it at the scene's first frame; none where it rests."""
-    places = []
-    for frame in (scene.frame_start, scene.frame_start + 1):
-        stage.scene.frame_set(frame)
-        places.append(stage.evaluated(thing).matrix_world.copy())
-        if frame == scene.frame_start:
-            corners = [vertex for piece in stage.pieces(thing) for vertex in piece.vertices()]
-    way = places[1] @ places[0].inverted_safe()
+    """Return the knobs of the velocity and spin that an object's keys give it at the scene's first frame; none where it rests.
+
+    The stage is at that frame, and at the next one afterwards.
+    """
+    first = stage.evaluated(thing).matrix_world.copy()
+    corners = [vertex for piece in stage.pieces(thing) for vertex in piece.vertices()]
+    stage.scene.frame_set(scene.frame_start + 1)
+    way = stage.evaluated(thing).matrix_world @ first.inverted_safe()
     middle = sum(corners, start=Vector()) / max(1, len(corners))
     rate = scene.render.fps / scene.render.fps_base
     axis, angle = way.to_quaternion().to_axis_angle()
