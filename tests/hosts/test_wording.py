@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -29,16 +30,22 @@ def words_of(host: str) -> Mapping[str, str]:
     raise AssertionError(f"{host} has no words of its own")
 
 
-def said() -> Iterator[tuple[str, str]]:
-    """Yield (place, text) of every text with an argument in it that is not a docstring: what messages are made of."""
+@functools.cache
+def said() -> list[tuple[str, str]]:
+    """Return (place, text) of every text with an argument in it that is not a docstring: what messages are made of."""
+    found = []
     for path in sorted([*PACKAGE.glob("*/**/*.py"), PACKAGE / "supervisor.py", PACKAGE / "cli.py"]):
         if path.relative_to(PACKAGE).parts[0] in ("hosts", "commands", "bench", "farm", "selftest", "verification"):
             continue  # programs and tables of their own, which no host shows
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        source = path.read_text(encoding="utf-8")
+        if not FLAG.search(source):
+            continue
+        tree = ast.parse(source)
         docs = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)}
         for each in ast.walk(tree):
             if isinstance(each, ast.Constant) and isinstance(each.value, str) and FLAG.search(each.value) and id(each) not in docs:
-                yield f"{path.relative_to(PACKAGE)}:{each.lineno}", each.value
+                found.append((f"{path.relative_to(PACKAGE)}:{each.lineno}", each.value))
+    return found
 
 
 NOT_SHOWN = {
