@@ -46,7 +46,8 @@ LONG = long_tests.known()
 
 def pytest_itemcollected(item):
     """Mark what takes long, unless it is slow: `long` and `slow` are run apart."""
-    name = f"{item.path.relative_to(TESTS).as_posix()}::{getattr(item, 'originalname', item.name)}"
+    folder = TESTS if item.path.is_relative_to(TESTS) else item.path.parent
+    name = f"{item.path.relative_to(folder).as_posix()}::{getattr(item, 'originalname', item.name)}"
     if name in LONG and item.get_closest_marker("slow") is None:
         item.add_marker(pytest.mark.long)
 

@@ -46,8 +46,10 @@ def main(task: str) -> None:
 
 def _optimised(file: Path, signature: Any) -> str:
     """Return the LLVM IR of the loop in a generated module, without what only the processor at hand understands."""
+    from mpm_nodes.kernels.compile import machine_code
     from mpm_nodes.kernels.composition.generated import imported
 
+    machine_code.LARGE = sys.maxsize  # so that the text holds all that the loop calls
     for name in re.findall(r'sys\.modules\["(.+?)"\]', file.read_text()):
         if name not in sys.modules:
             importlib.import_module(name)
