@@ -1,6 +1,6 @@
 """Which tests take long: `long_tests.txt` names them, with the seconds that all cases of each took together.
 
-After a run of all tests on an idle machine, from an empty kernel cache, `python -m pytest -m 'not slow' --junitxml=report.xml`, this
+After a run of all tests on an idle machine from an empty kernel cache, `python -m pytest -m "not slow" --junitxml=report.xml`, this
 writes the list: `python tests/long_tests.py report.xml`.
 """
 
