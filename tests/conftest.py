@@ -46,9 +46,9 @@ LONG = long_tests.known()
 
 def pytest_itemcollected(item):
     """Mark what takes long, unless it is slow: `long` and `slow` are run apart."""
-    folder = TESTS if item.path.is_relative_to(TESTS) else item.path.parent
-    name = f"{item.path.relative_to(folder).as_posix()}::{getattr(item, 'originalname', item.name)}"
-    if name in LONG and item.get_closest_marker("slow") is None:
+    file = item.path.relative_to(TESTS if item.path.is_relative_to(TESTS) else item.path.parent).as_posix()
+    name = f"{file}::{getattr(item, 'originalname', item.name)}"
+    if not LONG.keys().isdisjoint((file, name)) and item.get_closest_marker("slow") is None:
         item.add_marker(pytest.mark.long)
 
 

@@ -1,7 +1,8 @@
-"""Which tests take long: `long_tests.txt` names them, with the seconds that all cases of each took together.
+"""Which tests take long: `long_tests.txt` names functions and whole files, with the seconds that they took.
 
-After a run of all tests on an idle machine from an empty kernel cache, `python -m pytest -m "not slow" --junitxml=report.xml`, this
-writes the list: `python tests/long_tests.py report.xml`.
+`python tests/long_tests.py whole.xml short.xml` writes the list from two reports of an idle machine (`--junitxml`): of all tests
+(`-m "not slow"`), and of those that were short so far, from an empty kernel cache. In the latter the first test of a file compiles
+what tests that are left out would have compiled for it, so that files count there, and not functions.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ from xml.etree import ElementTree
 
 LIST = Path(__file__).with_suffix(".txt")
 LEAST = 2.5
-"""Seconds from which on a test is long."""
+"""Seconds of all cases of a function from which on it is long."""
+LONG_FILE = 10.0
+"""Seconds of the functions of a file that are not long from which on the whole file is."""
 
 
 def known() -> dict[str, float]:
-    """Return the seconds of each long test, by `folder/file.py::function`."""
+    """Return the seconds of what takes long, by `folder/file.py::function` or `folder/file.py`."""
     return {name: float(seconds) for name, seconds in (line.split() for line in LIST.read_text().splitlines())}
 
 
 def measured(report: Path) -> Counter[str]:
-    """Return the seconds of each test that a report tells of."""
+    """Return the seconds of each test function that a report tells of."""
     seconds: Counter[str] = Counter()
     for case in ElementTree.parse(report).iter("testcase"):
         file = case.get("classname", "").removeprefix("tests.").replace(".", "/")
@@ -30,6 +33,16 @@ def measured(report: Path) -> Counter[str]:
     return seconds
 
 
+def long_ones(whole: Counter[str], short: Counter[str]) -> dict[str, float]:
+    """Return what takes long by the reports of all tests and of those that were short."""
+    files: Counter[str] = Counter()
+    for name, seconds in short.items():
+        files[name.partition("::")[0]] += seconds
+    found = {name: seconds for name, seconds in files.items() if seconds >= LONG_FILE}
+    both = {name: seconds for name, seconds in (whole | short).items() if name.partition("::")[0] not in found}
+    return found | {name: seconds for name, seconds in both.items() if seconds >= LEAST}
+
+
 if __name__ == "__main__":
-    lines = [f"{name} {seconds:.1f}\n" for name, seconds in sorted(measured(Path(sys.argv[1])).items()) if seconds >= LEAST]
-    LIST.write_text("".join(lines))
+    found = long_ones(*(measured(Path(name)) for name in sys.argv[1:]))
+    LIST.write_text("".join(f"{name} {seconds:.1f}\n" for name, seconds in sorted(found.items())))
