@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -56,9 +57,8 @@ def _estimate_of(where: str, region_of: Callable[[PreflightContext], Region]) ->
     def estimate(told: PreflightContext) -> dict[str, Any]:
         region = region_of(told)
         columns = SEEDED | ({"stiffness_scale"} if told.knobs.get("stiffness_variation") else set())
-        places = (lambda: coarse_places(region, told.knobs, told.settings),)
-        laid_out = seeds_before(where, region, told.knobs, told.settings)
-        seeds = () if laid_out is None else (lambda: laid_out,)
+        places = (functools.cache(lambda: coarse_places(region, told.knobs, told.settings)),)
+        seeds = seeds_before(where, region, told.knobs, told.settings)
         facts = {"bodies": body_of(region, told), "places": places, "seeds": seeds, "columns": columns}
         return {**seeding_estimate(region, told.knobs, told.settings), **facts}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +26,10 @@ COLUMN_BYTES = 160
 SOLVE_BYTES = 440
 """What a particle costs further down: solver state twice (sorting), its share of the grid, the snapshot."""
 
-FEW_SEEDS, FEW_POISSON = 50_000, 500
-"""Particles that are laid out before the cook already: a thin body may get none, and streams depend on the layers."""
+FEW_SEEDS = 50_000
+"""Particles that streams may have laid out before the cook already: what comes depends on their layers."""
+HARDLY_ANY = 500
+"""Particles that are laid out in any case: a body of so few, or a thin one, may get none."""
 
 
 class Seeding(enum.Enum):
@@ -113,8 +115,10 @@ def fill_region(where: str, region: Region, placement: SeedLayout, settings: Gra
     return Particles(columns, (material,), spacing)
 
 
-def seeds_before(where: str, region: Region, knobs: Mapping[str, Any], settings: GraphSettings) -> np.ndarray | None:
-    """Return where a node will put its particles as the shot begins [m], shape (n, 3), before the cook; None of more than a few.
+def seeds_before(
+    where: str, region: Region, knobs: Mapping[str, Any], settings: GraphSettings
+) -> tuple[Callable[[], np.ndarray], ...]:
+    """Return what gives, before the cook, where a node will put its particles as the shot begins [m], shape (n, 3); () for many.
 
     Args:
         where: Name of the node, for messages.
@@ -125,16 +129,20 @@ def seeds_before(where: str, region: Region, knobs: Mapping[str, Any], settings:
     Raises:
         MpmNodesError: There will be none.
     """
-    poisson = knobs["seeding"] is Seeding.POISSON
-    if estimate(region, knobs["seeding"], settings.cell_size)[0] > (FEW_POISSON if poisson else FEW_SEEDS):
-        return None
+    count = estimate(region, knobs["seeding"], settings.cell_size)[0]
+    if count > FEW_SEEDS or knobs["seeding"] is Seeding.POISSON:  # whose kernels a check before the cook would compile
+        return ()
     named = ("seeding", "lattice", "jitter", "seed", *TURNS)
     centre = knobs.get("centre", knobs.get("translation", (0.0, 0.0, 0.0)))
     placement = SeedLayout(centre, **{name: knobs[name] for name in named if name in knobs})
-    local = _points(region, placement, 0.5 * settings.cell_size)
-    if not len(local):
+
+    def seeds() -> np.ndarray:
+        local = _points(region, placement, 0.5 * settings.cell_size)
+        return local @ turn_matrix(placement.rotation, placement.orientation).T + np.asarray(centre, np.float64)
+
+    if count <= HARDLY_ANY and not len(seeds()):
         raise _no_room(where, region, 0.5 * settings.cell_size)
-    return local @ turn_matrix(placement.rotation, placement.orientation).T + np.asarray(centre, np.float64)
+    return (seeds,)
 
 
 def _no_room(where: str, region: Region, spacing: float) -> MpmNodesError:

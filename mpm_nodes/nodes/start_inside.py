@@ -19,10 +19,12 @@ SHOWS = 0.02
 """Share of a source's particles from which on it is worth a warning."""
 DEEP = 0.6
 """Depth from which on it is [cells]: what lies less deep is held, or goes out without haste."""
-MOST_PLACES = 4000
+MOST_PLACES = 2000
 """Points that stand for a source before the cook."""
 OUT = 0.01
 """How far before a surface particles are pushed [cells]."""
+MOST_LOOKS = 24
+"""Pieces of matter times colliders that are looked at before a cook, which looks at all of them."""
 PUSHES = 8
 """Times that a particle is pushed out: of one body into the next, or where a level set knows its distance badly."""
 
@@ -109,11 +111,23 @@ def inside_warnings(told: PreflightContext) -> Iterator[str]:
     if choice is not StartInside.KEEP:
         return
     sources, wired = told.inputs.get("sources", ()), told.inputs.get("colliders", ())
-    for source, matter in zip(_names(told.names, "sources", sources), sources, strict=True):
-        for collider, facts in zip(_names(told.names, "colliders", wired), wired, strict=True):
-            solids = [each for each in facts.get("solids", ()) if not each.clamp]
-            points = [make() for make in matter.get("places", ())] if solids else []
-            phi = np.concatenate([_analytic(each.shape, np.concatenate(points)) for each in solids] if points else [np.ones(1)])
+    bodies = [
+        (name, solids)
+        for name, facts in zip(_names(told.names, "colliders", wired), wired, strict=True)
+        if (solids := [each for each in facts.get("solids", ()) if not each.clamp])
+    ]
+    matter = [
+        (name, each["places"])
+        for name, each in zip(_names(told.names, "sources", sources), sources, strict=True)
+        if each.get("places")
+    ]
+    looks = sum(len(places) for _, places in matter) * sum(len(solids) for _, solids in bodies)
+    if looks > MOST_LOOKS:
+        return
+    for source, places in matter if bodies else ():
+        points = np.concatenate([make() for make in places])
+        for collider, solids in bodies:
+            phi = np.concatenate([_analytic(each.shape, points) for each in solids])
             if (phi < 0.0).mean() >= SHOWS and phi.min() < -DEEP * told.settings.cell_size:
                 yield _told((phi < 0.0).mean(), source, collider, -phi.min(), CURES[choice])
 
