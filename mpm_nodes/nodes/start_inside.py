@@ -19,7 +19,7 @@ SHOWS = 0.02
 """Share of a source's particles from which on it is worth a warning."""
 DEEP = 0.6
 """Depth from which on it is [cells]: what lies less deep is held, or goes out without haste."""
-MOST_PLACES = 2000
+MOST_PLACES = 4000
 """Points that stand for a source before the cook."""
 OUT = 0.01
 """How far before a surface particles are pushed [cells]."""
