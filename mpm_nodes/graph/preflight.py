@@ -15,9 +15,10 @@ from typing import Any
 
 from mpm_nodes.data import Emitter, GraphSettings, LevelSet, Mesh, MpmNodesError, OutputError, Particles
 from mpm_nodes.graph.declarations import PreflightContext
-from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
+from mpm_nodes.graph.kept import Kept
 from mpm_nodes.graph.plan import Plan, PlannedNode
 from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.store import MemoryStore
 
 __all__ = ["Needs", "check_disk", "check_memory", "estimate", "free_memory", "in_words", "needs_of", "warnings_of"]
 
@@ -28,6 +29,8 @@ _CGROUP = (
 """Folder, limit and use of memory of the container, in versions 2 and 1 of the kernel's interface."""
 _SIZES = {Particles: ("particles",), Emitter: ("particles", "flows"), Mesh: ("mesh_points",), LevelSet: ("voxels",)}
 """What a node must tell of a value of each type that has a size."""
+MOST_HELD = 64 << 20
+"""Bytes that a check of a graph holds of what several of its nodes need."""
 UNKNOWN = "unknown"
 """Fact of a node whose size, or that of what it works on, cannot be known before the cook."""
 
@@ -70,14 +73,14 @@ def needs_of(estimates: Mapping[str, Mapping[str, Any]], frames: int) -> Needs:
 
 
 def estimate(
-    plan: Plan, frame: int, kept: Kept = NOTHING_KEPT, last: int | None = None, ranks: int = 1
+    plan: Plan, frame: int, kept: Kept | None = None, last: int | None = None, ranks: int = 1
 ) -> dict[str, dict[str, Any]]:
     """Return every node's own estimate, {} for those that make none. Nothing is cooked.
 
     Args:
         plan: The plan.
         frame: Frame at which keyed knobs are taken.
-        kept: Where nodes keep what their cook will need as well.
+        kept: Where nodes keep what their cook will need as well; None keeps up to `MOST_HELD` during the call.
         last: Last frame that will be cooked; None for the shot's.
         ranks: How many processes cook the solves together.
 
@@ -86,6 +89,7 @@ def estimate(
         GraphError: Two nodes write files of one name.
     """
     found: dict[str, dict[str, Any]] = {}
+    kept = Kept(MemoryStore(MOST_HELD)) if kept is None else kept
     settings = plan.settings if last is None else dataclasses.replace(plan.settings, end=last)
     for node in plan.nodes:
         inputs = {port: tuple(found[source] for source, _ in wires) for port, wires in node.inputs.items()}

@@ -132,15 +132,21 @@ def _thickness(told: PreflightContext, velocity: np.ndarray, spacing: float) -> 
     """Return how many particles a stream of a template holds [1/m]: those of the template, or fewer points that stand for them."""
     count = told.total("template", "particles")
     seeds = marks(told, "template")["seeds"]
-    points = [make() for make in seeds or told.distinct("template", "places")]
-    if not sum(map(len, points)) or not velocity.any():
-        return count / spacing
-    laid_out = np.concatenate(points)
-    each = 1.0 if seeds else count / len(laid_out)
-    apart = spacing * each ** (1.0 / 3.0)
-    axis = velocity / np.linalg.norm(velocity)
-    template, _ = nozzle(Particles({"position": laid_out}, (), apart), axis)
-    return each * len(template) / (apart * (round(float(np.ptp(template["position"] @ axis)) / apart) + 1.0))
+    makes = seeds or told.distinct("template", "places")
+
+    def thickness() -> float:
+        points = [make() for make in makes]
+        if not sum(map(len, points)) or not velocity.any():
+            return count / spacing
+        laid_out = np.concatenate(points)
+        each = 1.0 if seeds else count / len(laid_out)
+        apart = spacing * each ** (1.0 / 3.0)
+        axis = velocity / np.linalg.norm(velocity)
+        template, _ = nozzle(Particles({"position": laid_out}, (), apart), axis)
+        return each * len(template) / (apart * (round(float(np.ptp(template["position"] @ axis)) / apart) + 1.0))
+
+    # many streams may come out of one template
+    return told.kept.get(("thickness of a stream", makes, count, spacing, tuple(velocity)), thickness)
 
 
 def flowed(flow: Inflow, clock: Clock, last: float) -> float:

@@ -87,7 +87,7 @@ def _estimate(told: PreflightContext) -> dict[str, Any]:
         "disk": disk,
         "disk_once": CACHE_BYTES + still,
         "shared": OPENUSD,
-        "writes": (f"{told.knobs.get('name', 'cache')}.usda",),
+        "writes": (f"{told.knobs['name']}.usda",),
     }
 
 

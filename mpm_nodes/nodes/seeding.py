@@ -28,8 +28,8 @@ SOLVE_BYTES = 440
 
 FEW_SEEDS = 50_000
 """Particles that streams may have laid out before the cook already: what comes depends on their layers."""
-HARDLY_ANY = 500
-"""Particles that are laid out in any case: a body of so few, or a thin one, may get none."""
+FEW_ENOUGH = 1000
+"""Particles that are laid out in any case: a thin body may get none."""
 
 
 class Seeding(enum.Enum):
@@ -140,7 +140,7 @@ def seeds_before(
         local = _points(region, placement, 0.5 * settings.cell_size)
         return local @ turn_matrix(placement.rotation, placement.orientation).T + np.asarray(centre, np.float64)
 
-    if count <= HARDLY_ANY and not len(seeds()):
+    if count <= FEW_ENOUGH and not len(seeds()):
         raise _no_room(where, region, 0.5 * settings.cell_size)
     return (seeds,)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -124,12 +125,20 @@ def inside_warnings(told: PreflightContext) -> Iterator[str]:
     looks = sum(len(places) for _, places in matter) * sum(len(solids) for _, solids in bodies)
     if looks > MOST_LOOKS:
         return
-    for source, places in matter if bodies else ():
-        points = np.concatenate([make() for make in places])
+    for source, places in matter:
         for collider, solids in bodies:
-            phi = np.concatenate([_analytic(each.shape, points) for each in solids])
-            if (phi < 0.0).mean() >= SHOWS and phi.min() < -DEEP * told.settings.cell_size:
-                yield _told((phi < 0.0).mean(), source, collider, -phi.min(), CURES[choice])
+            shapes = tuple(each.shape for each in solids)
+            # many solves may have the same matter among the same colliders
+            share, depth = told.kept.get(("inside colliders", places, shapes), partial(_inside, places, shapes))
+            if share >= SHOWS and depth > DEEP * told.settings.cell_size:
+                yield _told(share, source, collider, depth, CURES[choice])
+
+
+def _inside(places: Sequence[Callable[[], np.ndarray]], shapes: Sequence[Any]) -> tuple[float, float]:
+    """Return which share of some points lies inside each of several shapes, on average, and the largest depth [m]."""
+    points = np.concatenate([make() for make in places])
+    phi = np.concatenate([_analytic(shape, points) for shape in shapes])
+    return float((phi < 0.0).mean()), -float(phi.min(initial=np.inf))
 
 
 def coarse_places(region: Any, body: Any, settings: GraphSettings) -> np.ndarray:

@@ -279,7 +279,7 @@ def test_disk_estimate_bounds_what_is_written(tmp_path):
     written = write_cache(ctx, particles(1000), attributes=names)
     ctx.files.commit()
     taken = (revision.folder / written.layer).stat().st_size
-    knobs = {"attributes": names, "half": True}
+    knobs = {"name": "cache", "attributes": names, "half": True}
     expected = write_cache.declaration.preflight(PreflightContext(knobs, inputs={"particles": ({"particles": 1000},)}))["disk"]
     assert taken <= expected < 2 * taken
     revision.close()
