@@ -82,9 +82,9 @@ def _follow(tree, revision, scene, frames):
 
 
 def shown_folder(tree):
-    """Return the revision folder whose frames a tree's objects show, wherever it has been moved; where they do not say, that of
+    """Return the revision folder whose frames a tree's objects show, wherever it has been moved; None where there is none.
 
-    the tree's last cook; None where there is none.
+    Where the objects do not say, it is that of the tree's last cook.
     """
     prefix, found = f"{tree.get(MARK)}/", set()
     for thing in bpy.data.objects:
