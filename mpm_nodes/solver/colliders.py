@@ -254,7 +254,7 @@ class ColliderSet(Store):
         following = self._contacts.following()
         level_start, again_start = (np.empty(len(self.colliders) + 7, np.int64) for _ in range(2))
         chains = response.Chains(head, tail, following, level_start, again, again_start)
-        response.group_contacts(contacts, grid.slots(), chains)
+        response.group_contacts(contacts, np.flatnonzero(contacts.counts), grid.slots(), chains)
         response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), contacts, chains)
         if grid.copies is not None:
             sides.hand_out(grid.copies.places, grid.copies.master, grid.array("velocity"))
@@ -281,7 +281,7 @@ class ColliderSet(Store):
         found = self._contacts.filled(
             grid.packed, lambda found, blocks: collision_grid.list_contacts(found, blocks, view, *motion, *shapes)
         )
-        response.leave_pinched_fellows(found, grid.slots(), self._contacts.following())
+        response.leave_pinched_fellows(found, np.flatnonzero(found.counts), grid.slots(), self._contacts.following())
         return found
 
     def collide_particles(self, particles: ParticleStore) -> None:

@@ -65,7 +65,7 @@ def chained(contacts):
     starts = [np.zeros(levels + 1, np.int64) for _ in range(2)]
     chains = response.Chains(head, tail, np.zeros(count, np.int32), starts[0], again, starts[1])
     slot = np.full(64, -1, np.int32)
-    count = response.group_contacts(found, slot, chains)
+    count = response.group_contacts(found, np.flatnonzero(found.counts), slot, chains)
     assert (slot == -1).all()
     return [(int(head[k]), k in again[: starts[1][-1]]) for k in range(count)]
 

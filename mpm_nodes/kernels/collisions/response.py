@@ -79,7 +79,7 @@ class Chains(NamedTuple):
 
 # ---------------------------------------------------------------- pinched matter
 @compiled(fastmath=False)
-def leave_pinched_fellows(contacts, slot, following):
+def leave_pinched_fellows(contacts, touched, slot, following):
     """Take the fellow from contacts whose fellow is held itself, from the opposite side or by the same body: r = 0.
 
     Two bodies a cell apart leave no node between them to follow, and would set each other's boundary values. Where a surface is
@@ -87,10 +87,10 @@ def leave_pinched_fellows(contacts, slot, following):
 
     Args:
         contacts: `ContactList`, changed.
+        touched: Places of the blocks that have contacts, int64.
         slot: -1 for every node of the grid, int32; used and left as it was.
         following: Room for an int32 a row.
     """
-    touched = np.flatnonzero(contacts.counts)
     given = (touched, lend(contacts), slot, following)
     parallel_for(_chain_nodes, touched.shape[0], given)
     parallel_for(_leave_pinched, touched.shape[0], given)
@@ -135,18 +135,20 @@ def _forget_nodes(k, touched, contacts, slot, following):
 
 # ---------------------------------------------------------------- chains
 @compiled(fastmath=False)
-def group_contacts(contacts, slot, chains):
+def group_contacts(contacts, touched, slot, chains):
     """Chain the contacts that share a body and a fellow; return how many chains there are.
 
     Args:
         contacts: `ContactList`.
+        touched: Places of the blocks that have contacts, int64.
         slot: -1 for every node of the grid, int32; used and left as it was.
         chains: `Chains`, written.
     """
     head, level_start = chains.head, chains.level_start
-    touched = np.flatnonzero(contacts.counts)
-    at = contacts.start[touched]
-    count, met = 0, 0
+    at = np.empty(touched.shape[0], np.int64)
+    for k in range(touched.shape[0]):
+        at[k] = contacts.start[touched[k]]
+    count, met = np.int64(0), 0
     for level in range(level_start.shape[0] - 1):
         level_start[level] = count
         count = _chain_level(level, count, touched, at, contacts, slot, chains)

@@ -153,7 +153,7 @@ def slide_off_edge(b, s, y, met, h, bodies):
         u, w = (axis + 1) % 3, (axis + 2) % 3
         if 2.0 * real[b, SIZES + axis] >= BLUNT * h or (abs(y[u]) < real[b, SIZES + u] and abs(y[w]) < real[b, SIZES + w]):
             return met
-        return side_of_plate((b, np.int64(0)), 1 if y[axis] >= 0.0 else -1, 1, y, h, bodies)
+        return side_of_plate((b, np.int64(0)), 1 if y[axis] >= 0.0 else -1, np.int64(1), y, h, bodies)
     end = np.int64(s >= 0.5)
     for sheet in range(bodies.integer[b, PLATES]):
         across, g0, g1, g2, half = sheet_of_body(b, sheet, end, y[0], y[1], y[2], bodies)
@@ -352,7 +352,7 @@ def _across_plate(plate, x, bodies):
     b, sheet = plate
     y0, y1, y2 = to_body(b, 1, x[0], x[1], x[2], bodies.real)
     if bodies.integer[b, KIND] == LEVEL_SET:
-        across, g0, g1, g2, half = sheet_of_body(b, sheet, 1, y0, y1, y2, bodies)
+        across, g0, g1, g2, half = sheet_of_body(b, sheet, np.int64(1), y0, y1, y2, bodies)
     else:
         axis = thin_axis(b, bodies.real)
         across, half = y0 if axis == 0 else (y1 if axis == 1 else y2), bodies.real[b, SIZES + axis]

@@ -19,6 +19,7 @@ import numba
 from numba.core import event
 from numba.extending import overload, register_jitable
 
+from mpm_nodes.kernels.compile import operators
 from mpm_nodes.kernels.compile.kernel_cache import KernelCache
 from mpm_nodes.kernels.compile.machine_code import translate_on_demand
 
@@ -70,6 +71,7 @@ class _CollectorAtRest(event.Listener):
 
 event.register("numba:compile", _CollectorAtRest())
 translate_on_demand()
+operators.remember()
 
 
 def compiled(function: Callable | None = None, *, parallel: bool = False, fastmath: bool = True) -> Callable:
