@@ -7,6 +7,7 @@ import types
 import pytest
 
 from mpm_nodes.data import ATTRIBUTES
+from mpm_nodes.kernels.compile import sources
 from mpm_nodes.kernels.composition.backends import CPU, EIGHT
 from mpm_nodes.kernels.composition.fragments import Lanes, Scatter
 from mpm_nodes.kernels.composition.source import source_of
@@ -70,3 +71,12 @@ def test_a_loop_of_one_fragment_has_no_head_that_nobody_asked_for(backend):
     text = source_of(None, (Lanes(body_of("warm", "rate"), ("temperature",)),), FIELDS, backend=backend).text
     assert "import numpy" not in text and "get_thread_id" not in text and "SCRATCH" not in text
     assert ("next_row" in text) == (backend == CPU)
+
+
+def test_an_edit_of_the_composer_compiles_nothing_again(tmp_path):
+    """A generated module depends on what it names, not on what writes it; its text says what that made of it."""
+    swept = (Lanes(body_of("warm", "rate"), ("temperature",), ("hottest",)), Scatter("force", ("stress", "volume")))
+    path = tmp_path / "loop.py"
+    path.write_text(source_of(LAW, swept, FIELDS, ("temperature", "stress")).text)
+    named = {file.stem for file in sources.closure(path) if file.parent == sources.PACKAGE / "kernels" / "composition"}
+    assert "LOCAL_ROWS" in path.read_text() and named == {"values", "__init__"}

@@ -289,7 +289,7 @@ class Block:
         for name in inner:
             column = self.column(name)
             local = self.argument(f"{column}_local")
-            self.module.use("mpm_nodes.kernels.composition.source", "LOCAL_ROWS")
+            self.module.use("mpm_nodes.kernels.composition.values", "LOCAL_ROWS")
             shift = f"thread * LOCAL_ROWS * {local} - start" + (f" + {place} * {local}" if place else "")
             lines += [f"{column}_stride, {column}_shift = stride, {self.module.numpy('int64')}(0)", f"if {local} > 0:"]
             lines += [f"    {column}_stride = {local}", f"    {column}_shift = {shift}"]

@@ -81,16 +81,15 @@ class Module:
         Args:
             about: First line of its docstring.
         """
-        imports = dict(self._imports)
-        lines = [textwrap.fill(f'"""{about}', 120), "", f'Written by {__name__}.\n"""', ""]
-        if self._bound:
-            lines += ["import sys", ""]
-        if self._numpy:
-            lines.append("import numpy as np")
-        if "numba" in imports:
-            lines.append(_import_line("numba", imports.pop("numba")))
-        lines.append("")
-        lines += [_import_line(name, found) for name, found in sorted(imports.items())]
-        if self._bound:
-            lines += ["", *(f'{alias} = sys.modules["{name}"]' for alias, name in sorted(self._bound.items()))]
-        return "\n\n".join(["\n".join(lines) + "\n", "\n\n".join(self._functions)])
+        ours = {module: names for module, names in self._imports.items() if module != "numba"}
+        groups = [
+            ["import sys"] if self._bound else [],
+            ["import numpy as np"] if self._numpy else [],
+            [_import_line(module, names) for module, names in sorted(ours.items())],
+            [f'{alias} = sys.modules["{module}"]' for alias, module in sorted(self._bound.items())],
+        ]
+        if "numba" in self._imports:
+            groups[1].append(_import_line("numba", self._imports["numba"]))
+        head = "\n\n".join("\n".join(group) for group in groups if group)
+        title = textwrap.fill(f'"""{about}', 120)
+        return "\n\n".join([f'{title}\n\nWritten by {__name__}.\n"""\n\n{head}\n', *self._functions])

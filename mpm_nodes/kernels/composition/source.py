@@ -22,10 +22,7 @@ from mpm_nodes.kernels.composition.fragments import Fragment, Gather, Lanes, Rou
 from mpm_nodes.kernels.composition.lane_loop import LaneLoop
 from mpm_nodes.kernels.composition.tile_calls import Fold, WaitingScatters, gather
 
-__all__ = ["LOCAL_ROWS", "source_of"]
-
-LOCAL_ROWS = 16
-"""Rows of the scratch of each thread: a velocity gradient and a stress."""
+__all__ = ["source_of"]
 
 
 def source_of(
