@@ -19,7 +19,7 @@ from mpm_nodes.graph.substeps import PlannedStage
 from mpm_nodes.kernels.composition.fragments import Fragment, Gather, Lanes, Nodes, Removal, Run, Scatter
 from mpm_nodes.kernels.composition.generated import ComposedLoop
 from mpm_nodes.kernels.composition.lane_loop import FACTORS
-from mpm_nodes.kernels.composition.tile_calls import Fold
+from mpm_nodes.kernels.composition.source import Fold
 
 __all__ = ["LOOPS", "BoundCall", "Course", "Section", "StageFragment", "bind", "lasting_arguments"]
 

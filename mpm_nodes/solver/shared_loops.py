@@ -19,8 +19,7 @@ from mpm_nodes.graph.substeps import PlannedStage, SubstepPlan
 from mpm_nodes.kernels.composition.block import Source
 from mpm_nodes.kernels.composition.fragments import STATE, Fragment, Idle, Lanes, Measure, Nodes, Removal
 from mpm_nodes.kernels.composition.generated import ComposedLoop, composed_loop
-from mpm_nodes.kernels.composition.source import source_of
-from mpm_nodes.kernels.composition.tile_calls import Fold
+from mpm_nodes.kernels.composition.source import Fold, source_of
 from mpm_nodes.kernels.composition.values import LOCAL_ROWS
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.loop_sections import LOOPS, BoundCall, Course, Section, StageFragment, bind

@@ -10,8 +10,7 @@ from mpm_nodes.data import ATTRIBUTES
 from mpm_nodes.kernels.compile import sources
 from mpm_nodes.kernels.composition.backends import CPU, EIGHT
 from mpm_nodes.kernels.composition.fragments import Lanes, Scatter
-from mpm_nodes.kernels.composition.source import source_of
-from mpm_nodes.kernels.composition.tile_calls import Fold
+from mpm_nodes.kernels.composition.source import Fold, source_of
 from mpm_nodes.materials.contract import law
 
 LAW = law("snow")

@@ -9,7 +9,7 @@ from typing import Any
 
 from mpm_nodes.data import ATTRIBUTES, Field, MpmNodesError
 from mpm_nodes.kernels.composition.backends import Backend
-from mpm_nodes.kernels.composition.fragments import STATE, VISCOSITY, Fragment, Lanes, Run
+from mpm_nodes.kernels.composition.fragments import STATE, VISCOSITY, Fragment, Lanes
 from mpm_nodes.kernels.composition.module import Module, call
 
 __all__ = ["Block", "CompositionError", "Source", "column_name"]
@@ -115,19 +115,10 @@ class Block:
         unique = f"{name}_{place}" if taken and name not in self.source.given[place] else name
         return self.argument(self.source.given[place].setdefault(name, unique))
 
-    def largest(self, place: int) -> str:
-        """Return the array that takes the largest values of a fragment."""
-        name = "largest" if not self.source.largest else f"largest_{place}"
-        return self.argument(self.source.largest.setdefault(place, name))
-
-    def sums(self, place: int) -> str:
-        """Return the array that takes the sums of a fragment."""
-        name = "sums" if not self.source.sums else f"sums_{place}"
-        return self.argument(self.source.sums.setdefault(place, name))
-
-    def rows_of(self, name: str) -> int:
-        """Return how many rows an attribute has."""
-        return self.table[name].rows
+    def reduction(self, place: int, kind: str) -> str:
+        """Return the array that takes the reductions of a fragment, "largest" or "sums"."""
+        known: dict[int, str] = getattr(self.source, kind)
+        return self.argument(known.setdefault(place, f"{kind}_{place}" if known else kind))
 
     def read_behind(self, place: int) -> set[str]:
         """Return the attributes that later fragments read in any case."""
@@ -147,11 +138,6 @@ class Block:
         """Return the name of the material's own viscosity."""
         self._asked.add(VISCOSITY)
         return VISCOSITY
-
-    @property
-    def ahead(self) -> str:
-        """How far ahead transfers fetch."""
-        return self.here("ahead") if self.fetches else f"{self.module.numpy('int64')}(0)"
 
     def stride_of(self, name: str) -> str:
         """Return the stride of an attribute's rows."""
@@ -180,7 +166,8 @@ class Block:
         self.module.use("mpm_nodes.kernels.transfers.places", "BlockWork")
         scratch, base = self.argument("scratch"), self.argument("base")
         place = [f"bare({scratch})", self.here("at"), f"bare({base})", self.here("base_at")]
-        self._made["block_work"] = call("block_work = BlockWork", ["start", "end", self.ahead, *place])
+        ahead = self.here("ahead") if self.fetches else f"{self.module.numpy('int64')}(0)"
+        self._made["block_work"] = call("block_work = BlockWork", ["start", "end", ahead, *place])
         return "block_work"
 
     def given_to_run(self, place: int, name: str) -> str:
@@ -191,7 +178,7 @@ class Block:
         if name in _MADE:
             return self.placement() if name == "placement" else self.block_work()
         if name == "largest":
-            return self.largest(place)
+            return self.reduction(place, name)
         if name == VISCOSITY:
             return self.viscosity()
         if name in (*_GEOMETRY, *_TABLES, "dt") or name.startswith("grid_"):
@@ -211,13 +198,9 @@ class Block:
         self._functions.add(name)
         return f"{name}_in"
 
-    def run(self, place: int, fragment: Run) -> str:
-        """Return the call of a function on the rows of a block."""
-        return call(self.module.called(fragment.body), [self.given_to_run(place, name) for name in fragment.parameters])
-
-    def add(self, *lines: str) -> None:
+    def add(self, lines: str) -> None:
         """Add lines, behind those that are there."""
-        self._lines += lines
+        self._lines.append(lines)
 
     def add_call(self, place: int, lines: str) -> None:
         """Add what a fragment does, behind its switch if it has one."""
@@ -294,7 +277,7 @@ class Block:
             lines += [f"{column}_stride, {column}_shift = stride, {self.module.numpy('int64')}(0)", f"if {local} > 0:"]
             lines += [f"    {column}_stride = {local}", f"    {column}_shift = {shift}"]
             self.argument("stride")
-            place += self.rows_of(name)
+            place += self.table[name].rows
         return [*lines, *self._viscosity()]
 
     def _viscosity(self) -> list[str]:

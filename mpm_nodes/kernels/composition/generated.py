@@ -23,8 +23,7 @@ from mpm_nodes.kernels.compile import jit, sources
 from mpm_nodes.kernels.composition.backends import CPU, Backend
 from mpm_nodes.kernels.composition.block import Source
 from mpm_nodes.kernels.composition.fragments import Fragment
-from mpm_nodes.kernels.composition.source import source_of
-from mpm_nodes.kernels.composition.tile_calls import Fold
+from mpm_nodes.kernels.composition.source import Fold, source_of
 
 __all__ = ["ComposedLoop", "composed_loop", "foreign_files", "imported", "written"]
 

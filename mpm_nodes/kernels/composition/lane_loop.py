@@ -30,6 +30,7 @@ class LaneLoop:
         self.loaded: set[str] = set()
         self.read: list[str] = []
         self.like = ""
+        self.body: list[str] = []
 
     def written(self) -> str:
         """Write the loop as a function of the module; return its call."""
@@ -47,23 +48,22 @@ class LaneLoop:
     def text(self) -> str:
         """Return the loop, and what stands before it and behind."""
         block, fragment = self.block, self.fragment
-        body: list[str] = []
         if fragment.guard is not None:
             self.use("mpm_nodes.kernels.lanes.arithmetic", "any_lane")
-            values = self.arguments(fragment.guard, body)
-            body += [f"if not any_lane({call(block.module.called(fragment.guard), values)}):", "    continue"]
-        values = self.arguments(fragment.body, body)
+            values = self.arguments(fragment.guard)
+            self.body += [f"if not any_lane({call(block.module.called(fragment.guard), values)}):", "    continue"]
+        values = self.arguments(fragment.body)
         before: list[str] = []
         after: list[str] = []
         if isinstance(fragment, Rounds):
-            before = self.rounds(fragment, values, body)
+            before = self.rounds(fragment, values)
         else:
             results = [f"new_{name}" for name in (*fragment.writes, *fragment.largest, *fragment.sums)]
-            body.append(call(f"{', '.join(results)} = {block.module.called(fragment.body)}", values))
+            self.body.append(call(f"{', '.join(results)} = {block.module.called(fragment.body)}", values))
             for name in fragment.writes:
                 for each, value in self.stored(name):
-                    body.append(self.store(each, value))
-            before, after = self.reductions(body)
+                    self.body.append(self.store(each, value))
+            before, after = self.reductions()
         fetches = self.fetches()
         self.given("start", "start"), self.given("end", "end")
         step = block.backend.step
@@ -71,78 +71,78 @@ class LaneLoop:
             self.use("mpm_nodes.kernels.lanes.types", "WIDTH")
         if step == "step":
             self.given("step", "step")
-        loop = f"for i in range(start, end, {step}):\n" + textwrap.indent("\n".join([*fetches, *body]), "    ")
+        loop = f"for i in range(start, end, {step}):\n" + textwrap.indent("\n".join([*fetches, *self.body]), "    ")
         return "\n".join([*before, loop, *after])
 
     # ---------------------------------------------------------------- what goes in
-    def arguments(self, function: Callable[..., Any], body: list[str]) -> list[str]:
+    def arguments(self, function: Callable[..., Any]) -> list[str]:
         """Return the arguments of a call, and load what they need."""
-        return [self.value(name, p.annotation, body) for name, p in signature(function).parameters.items()]
+        return [self.value(name, p.annotation) for name, p in signature(function).parameters.items()]
 
-    def value(self, name: str, annotation: Any, body: list[str]) -> str:
+    def value(self, name: str, annotation: Any) -> str:
         block = self.block
         if name == "law":
             return block.module.bound("law", block.law.module.__name__)
         if name == STATE:
-            self.load_state(body)
+            self.load_state()
             return "state"
         if name in block.table:
-            self.load(name, body)
+            self.load(name)
             return f"{block.column(name)}_i"
         if name in (SCALED, BARE):
-            return self.coefficients(name, body)
+            return self.coefficients(name)
         if isinstance(self.fragment, Rounds) and name == self.fragment.table:
             return name
         if name == VISCOSITY and len(block.law.names) in block.law.follows:
-            return self.tabled(body)[len(block.law.names)]
+            return self.tabled()[len(block.law.names)]
         if name == VISCOSITY:
             own = self.given(name, block.viscosity())
         else:
             own = self.given(name if name in ("dt", "cell_size") else block.own(self.place, name))
-        return own if annotation in PLAIN else f"broadcast({self.reference(body)}, {own})"
+        return own if annotation in PLAIN else f"broadcast({self.reference()}, {own})"
 
-    def reference(self, body: list[str]) -> str:
+    def reference(self) -> str:
         """Return the name of lanes of the solve's float type."""
         self.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast")
         if not self.like:
             if self.block.law is not None:
-                self.load_state(body)
+                self.load_state()
             else:
-                self.load("velocity", body)
+                self.load("velocity")
         if "x" not in self.loaded:
             self.loaded.add("x")
-            body.append(f"x = {self.like}")
+            self.body.append(f"x = {self.like}")
         return "x"
 
-    def load_state(self, body: list[str]) -> None:
+    def load_state(self) -> None:
         if STATE not in self.loaded:
             self.loaded.add(STATE)
             entries = [self.loading(name) for name in self.block.law.state]
-            body.append(f"state = ({', '.join(entries)},)")
+            self.body.append(f"state = ({', '.join(entries)},)")
             first = self.block.law.state[0]
-            self.like = self.like or ("state[0][0]" if self.block.rows_of(first) > 1 else "state[0]")
+            self.like = self.like or ("state[0][0]" if self.block.table[first].rows > 1 else "state[0]")
 
-    def load(self, name: str, body: list[str]) -> None:
+    def load(self, name: str) -> None:
         if name in self.loaded:
             return
         self.loaded.add(name)
         lanes = f"{self.block.column(name)}_i"
         if name in FACTORS:
-            self.load_factor(name, lanes, body)
+            self.load_factor(name, lanes)
             return
-        body.append(f"{lanes} = {self.loading(name)}")
+        self.body.append(f"{lanes} = {self.loading(name)}")
         if self.block.table[name].kind == "real":
-            self.like = self.like or (f"{lanes}[0]" if self.block.rows_of(name) > 1 else lanes)
+            self.like = self.like or (f"{lanes}[0]" if self.block.table[name].rows > 1 else lanes)
 
-    def load_factor(self, name: str, lanes: str, body: list[str]) -> None:
+    def load_factor(self, name: str, lanes: str) -> None:
         """Load a factor, or 1 where its array is empty."""
-        x = self.reference(body)
+        x = self.reference()
         self.use("mpm_nodes.kernels.lanes.arithmetic", "const")
         value = f"{self.use(self.block.backend.memory, self.block.backend.load)}({self.given(self.block.column(name))}, i)"
-        body += [f"{lanes} = const({x}, 1.0)", f"if {name}.size > 0:", f"    {lanes} = {self.widened(value)}"]
+        self.body += [f"{lanes} = const({x}, 1.0)", f"if {name}.size > 0:", f"    {lanes} = {self.widened(value)}"]
 
     def loading(self, name: str) -> str:
-        rows = self.block.rows_of(name)
+        rows = self.block.table[name].rows
         array, stride, index = self.rows(name)
         self.read.append(name)
         backend = self.block.backend
@@ -161,26 +161,26 @@ class LaneLoop:
         if name in self.block.inner:
             stride, shift = self.block.stride_of(name), self.block.shift_of(name)
             return column, self.given(stride, stride), f"{self.given(shift, shift)} + i"
-        return column, self.given("stride") if self.block.rows_of(name) > 1 else "stride", "i"
+        return column, self.given("stride") if self.block.table[name].rows > 1 else "stride", "i"
 
-    def coefficients(self, name: str, body: list[str]) -> str:
+    def coefficients(self, name: str) -> str:
         """Load the coefficients of the law; `stiffness_scale` is an empty array where nobody brought it."""
         block, short = self.block, "c" if name == SCALED else "bare"
         if name in self.loaded:
             return short
         self.loaded.add(name)
-        x, given = self.reference(body), self.given("coefficients")
+        x, given = self.reference(), self.given("coefficients")
         values = [f"broadcast({x}, {given}[{index}])" for index in range(len(block.law.names))]
         if block.law.follows:
-            tabled = self.tabled(body)
+            tabled = self.tabled()
             values = [tabled.get(index, value) for index, value in enumerate(values)]
         if name == SCALED:
-            self.load_factor(SCALE, "s", body)
+            self.load_factor(SCALE, "s")
             values = [f"s * {value}" if index in block.law.stiffness else value for index, value in enumerate(values)]
-        body.append(call(f"{short} = ", [*values[:-1], values[-1] + ","]))
+        self.body.append(call(f"{short} = ", [*values[:-1], values[-1] + ","]))
         return short
 
-    def tabled(self, body: list[str]) -> dict[int, str]:
+    def tabled(self) -> dict[int, str]:
         """Interpolate what follows the temperature (see `tables`); return the names of the lanes by the law's indices."""
         law = self.block.law
         found = {n: f"c{n}" for n in law.follows}
@@ -188,29 +188,29 @@ class LaneLoop:
             return found
         self.loaded.add("tables")
         for name in law.inputs:
-            self.load(name, body)
+            self.load(name)
         given, begin, own = self.given("coefficients"), len(law.names) + 1, [found[n] for n in law.follows]
         self.use("mpm_nodes.kernels.composition.tables", "at_row", "held_between", "row_value")
         self.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast", "const", "select")
         step, whole = row_length(len(own)), self.block.module.numpy("int64")
-        body += [f"solid_rows, liquid_rows = {whole}({given}[{begin}]), {whole}({given}[{begin + 1}])"]
+        self.body += [f"solid_rows, liquid_rows = {whole}({given}[{begin}]), {whole}({given}[{begin + 1}])"]
         phases = [("solid", str(begin + 2), own)]
         if law.by_phase:
             phases.append(("liquid", f"{begin + 2} + {step} * solid_rows", [f"liquid_{name}" for name in own]))
         for phase, first, names in phases:
-            body.append(f"{phase}_at = {first}")
+            self.body.append(f"{phase}_at = {first}")
             held = ["temperature_i", given, f"{phase}_at", f"{phase}_at + {step} * ({phase}_rows - 1)"]
-            body.append(call("T = held_between", held))
-            body += [f"{name} = broadcast(T, {given}[{phase}_at + {HEAD + k}])" for k, name in enumerate(names)]
+            self.body.append(call("T = held_between", held))
+            self.body += [f"{name} = broadcast(T, {given}[{phase}_at + {HEAD + k}])" for k, name in enumerate(names)]
             row = [f"at = {phase}_at + {step} * r", f"weights = at_row(T, {given}, at)"]
             row += [
                 f"{name} = row_value(weights, {given}, at + {HEAD + k}, at + {HEAD + len(names) + k}, {name})"
                 for k, name in enumerate(names)
             ]
-            body.append(f"for r in range({phase}_rows):\n" + textwrap.indent("\n".join(row), "    "))
+            self.body.append(f"for r in range({phase}_rows):\n" + textwrap.indent("\n".join(row), "    "))
         if law.by_phase:
-            body.append("melted = phase_i != const(phase_i, 0)")
-            body += [f"{name} = select(melted, liquid_{name}, {name})" for name in own]
+            self.body.append("melted = phase_i != const(phase_i, 0)")
+            self.body += [f"{name} = select(melted, liquid_{name}, {name})" for name in own]
         return found
 
     def fetches(self) -> list[str]:
@@ -225,7 +225,7 @@ class LaneLoop:
                 block.fetched.add(name)
                 self.use("mpm_nodes.kernels.lanes.rows", "prefetch_rows")
                 stride, ahead = self.given("stride"), self.given("ahead", block.here("ahead"))
-                lines.append(f"prefetch_rows({block.column(name)}, {block.rows_of(name)}, {stride}, i, {ahead})")
+                lines.append(f"prefetch_rows({block.column(name)}, {block.table[name].rows}, {stride}, i, {ahead})")
         return lines
 
     def widened(self, value: str, rows: int = 1, kind: str = "real") -> str:
@@ -237,11 +237,11 @@ class LaneLoop:
         return f"{self.use(backend.memory if rows == 1 else backend.rows, name)}({value})"
 
     # ---------------------------------------------------------------- one row of a table after another
-    def rounds(self, fragment: Rounds, values: Sequence[str], body: list[str]) -> list[str]:
+    def rounds(self, fragment: Rounds, values: Sequence[str]) -> list[str]:
         """Write the calls and what takes their values; return the lines before the loop."""
         block, columns = self.block, fragment.columns
         table = self.given(fragment.table, block.own(self.place, fragment.table))
-        x = self.reference(body)
+        x = self.reference()
         self.given("end", "end")
         self.use("mpm_nodes.kernels.lanes.memory", "store")
         row = ", ".join(f"broadcast({x}, {table}[{columns} * r + {c}])" for c in range(columns))
@@ -250,12 +250,12 @@ class LaneLoop:
             call("entries = ", [row]),
             call(f"new = {block.module.called(fragment.body)}", ["entries" if v == table else v for v in values]),
         ]
-        body.append(f"for r in range({fragment.rows}):\n" + textwrap.indent("\n".join([*inside, *stores]), "    "))
+        self.body.append(f"for r in range({fragment.rows}):\n" + textwrap.indent("\n".join([*inside, *stores]), "    "))
         own = {"values": "values", "begin": "i", "end": "min(i + WIDTH, end)"}
         taken = [
             own.get(name) or self.given(name, block.given_to_run(self.place, name)) for name in signature(fragment.taker).parameters
         ]
-        body.append(call(block.module.called(fragment.taker), taken))
+        self.body.append(call(block.module.called(fragment.taker), taken))
         like = block.column(next(name for name in self.read if block.table[name].kind == "real"))
         return [f"values = {block.module.numpy('empty')}({fragment.rows * columns} * WIDTH, {like}.dtype)"]
 
@@ -266,7 +266,7 @@ class LaneLoop:
         return [(each, f"new_state[{index}]") for index, each in enumerate(self.block.law.state)]
 
     def store(self, name: str, value: str) -> str:
-        rows = self.block.rows_of(name)
+        rows = self.block.table[name].rows
         array, stride, index = self.rows(name)
         self.given("end", "end")
         backend = self.block.backend
@@ -278,7 +278,7 @@ class LaneLoop:
             return f"store_first({array}, {index}, {value}, end - i)"
         return "\n".join(f"store_first({array}, {row} * {stride} + {index}, {value}[{row}], end - i)" for row in range(rows))
 
-    def reductions(self, body: list[str]) -> tuple[list[str], list[str]]:
+    def reductions(self) -> tuple[list[str], list[str]]:
         """Return the lines before and after the loop, and add those inside it."""
         block, largest, sums = self.block, self.fragment.largest, self.fragment.sums
         if not (largest or sums):
@@ -288,8 +288,8 @@ class LaneLoop:
         self.use(block.backend.memory, "lane_index")
         self.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast", "const")
         load = self.use(block.backend.memory, block.backend.load)
-        x = self.reference(body)
-        body.append(f"inside = lane_index({x}) < broadcast({x}, end - i)")
+        x = self.reference()
+        self.body.append(f"inside = lane_index({x}) < broadcast({x}, end - i)")
         name = next(name for name in self.read if block.table[name].kind == "real")
         array = block.column(name)
         first = self.widened(f"{load}({array}, {f'{array}_shift + ' if name in block.inner else ''}start)")
@@ -298,15 +298,15 @@ class LaneLoop:
         if largest:
             self.use("mpm_nodes.kernels.composition.values", "seen", "whole")
             self.use("mpm_nodes.kernels.lanes.arithmetic", "maximum")
-            found = self.given(block.largest(self.place))
+            found = self.given(block.reduction(self.place, "largest"))
             before.append(f"{', '.join(largest)} = {', '.join('zero' for _ in largest)}")
-            body += [f"{name} = maximum({name}, seen(new_{name}, inside))" for name in largest]
+            self.body += [f"{name} = maximum({name}, seen(new_{name}, inside))" for name in largest]
             after += [f"{found}[{row}, {column}] = whole({name})" for column, name in enumerate(largest)]
         if sums:
             self.use("mpm_nodes.kernels.lanes.arithmetic", "hsum", "select")
             self.use(block.backend.memory, "to_double")
-            found = self.given(block.sums(self.place))
+            found = self.given(block.reduction(self.place, "sums"))
             before.append(f"{', '.join(sums)} = {', '.join('to_double(zero)' for _ in sums)}")
-            body += [f"{name} = {name} + to_double(select(inside, new_{name}, zero))" for name in sums]
+            self.body += [f"{name} = {name} + to_double(select(inside, new_{name}, zero))" for name in sums]
             after += [f"{found}[{row}, {column}] = hsum({name})" for column, name in enumerate(sums)]
         return before, after
