@@ -117,7 +117,7 @@ UPSTREAM = """
 import gc, json, sys
 from pathlib import Path
 import llvmlite.binding as llvm
-from numba import njit, types
+from numba import config, njit, types
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache, _Cache
 from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
@@ -160,6 +160,8 @@ def stamp():
 before = stamp()
 Path("helper.py").write_text(Path("helper.py").read_text().replace("2.0", "3.0"))
 facts["sees an edit"] = stamp() != before
+config.OPT = 1
+facts["sees a setting"] = stamp() != before
 
 one, other = IndexDataCacheFile(".", "f", 0), IndexDataCacheFile(".", "f", 0)
 other._load_index = dict  # it has looked before the first has stored anything
@@ -213,6 +215,11 @@ def test_numba_forgets_what_a_loaded_library_needs(upstream):
 def test_numba_keeps_machine_code_after_an_edit_in_another_file(upstream):
     """Neither stamp nor key of a function depends on the file of what it calls."""
     assert not upstream["sees an edit"]
+
+
+def test_numba_keeps_machine_code_of_other_settings(upstream):
+    """NUMBA_OPT and its like are not part of its key."""
+    assert not upstream["sees a setting"]
 
 
 def test_numba_gives_two_signatures_one_file(upstream):
