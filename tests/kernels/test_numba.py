@@ -6,6 +6,7 @@ A part whose test fails with a newer numba is broken there, or can go.
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import operator
 import platform
@@ -22,7 +23,7 @@ from numba.core.registry import cpu_target
 from numba.core.target_extension import CPU
 
 import mpm_nodes
-from mpm_nodes.kernels.compile.machine_code import OnDemandCodegen
+from mpm_nodes.kernels.compile.machine_code import LinkedLibrary, OnDemandCodegen
 from mpm_nodes.kernels.lanes import arithmetic, types
 
 PACKAGE = Path(mpm_nodes.__file__).parent
@@ -248,6 +249,29 @@ def test_one_object_of_numba_has_another_class():
     """That is all that is put into numba's own objects for the whole process."""
     codegen = cpu_target.target_context.codegen()
     assert type(codegen) is OnDemandCodegen and not {"set_env", "_library_class"} & vars(codegen).keys()
+
+
+OVERRIDDEN = {
+    OnDemandCodegen: {"_library_class", "set_env"},
+    LinkedLibrary: {
+        "_finalize_final_module",
+        "add_linking_library",
+        "get_pointer_to_function",
+        "serialize_using_object_code",
+    },
+}
+
+
+@pytest.mark.parametrize("ours", OVERRIDDEN, ids=lambda ours: ours.__name__)
+def test_methods_that_numba_calls_have_its_parameters(ours):
+    """A method of numba's that has another name now would never be called here, and nothing else would say so."""
+    (base,) = ours.__bases__
+    known = {name: getattr(base, name) for name in vars(ours) if hasattr(base, name) and not name.startswith("__")}
+    known = {name: theirs for name, theirs in known.items() if name != "_abc_impl"}
+    assert known.keys() == OVERRIDDEN[ours]
+    for name, theirs in known.items():
+        if inspect.isfunction(theirs):
+            assert [*inspect.signature(theirs).parameters] == [*inspect.signature(vars(ours)[name]).parameters], name
 
 
 @pytest.mark.parametrize("function", [operator.add, operator.lt, arithmetic.select], ids=["add", "lt", "select"])
