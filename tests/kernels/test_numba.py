@@ -9,6 +9,7 @@ import ast
 import inspect
 import json
 import operator
+import os
 import platform
 import re
 import subprocess
@@ -246,7 +247,8 @@ def test_the_thread_pool_has_its_names(upstream):
 
 # ---------------------------------------------------------------- with this package
 def test_one_object_of_numba_has_another_class():
-    """That is all that is put into numba's own objects for the whole process."""
+    """That is all that is put into numba's own objects for the whole process; a user's cached functions stay where they were."""
+    assert numba.config.CACHE_DIR == os.environ.get("NUMBA_CACHE_DIR", "")
     codegen = cpu_target.target_context.codegen()
     assert type(codegen) is OnDemandCodegen and not {"set_env", "_library_class"} & vars(codegen).keys()
 
