@@ -128,8 +128,8 @@ def counts(row: Row) -> dict[str, dict[str, dict[str, Counts]]]:
     }
 
 
-def _loops_of(row: Row) -> dict[str, dict[str, str]]:
-    """Return the files of the two loops and the types of their arguments, found in a process that has compiled nothing else."""
+def _loops_of(row: Row) -> dict[str, dict[str, Any]]:
+    """Return `_loops`, found in a process that has compiled nothing else."""
     done = children.run("mpm_nodes.bench.instructions:tell_loops", [json.dumps(asdict(row))], capture_output=True, text=True)
     if done.returncode:
         raise MpmNodesError(f"bench: --instructions: the solve ended with {children.last_words(done.stderr, done.returncode)}")
@@ -141,8 +141,8 @@ def tell_loops(row: str) -> None:
     print(json.dumps(_loops(Row(**json.loads(row)))))
 
 
-def _loops(row: Row) -> dict[str, dict[str, str]]:
-    """Return the files of the two loops and the types of their arguments, from a solve on this machine."""
+def _loops(row: Row) -> dict[str, dict[str, Any]]:
+    """Return the files of the two loops, what they need loaded and the types of their arguments, from a solve on this machine."""
     from mpm_nodes.bench import scenes
     from mpm_nodes.solver.shared_loops import SharedLoop
 
@@ -155,7 +155,11 @@ def _loops(row: Row) -> dict[str, dict[str, str]]:
                 run = composed.run
                 signature = base64.b64encode(pickle.dumps(run.signatures[0])).decode()
                 name = "scatter" if "colour_start" in composed.source.names else "gather"
-                found[name] = {"file": run.py_func.__code__.co_filename, "signature": signature}
+                found[name] = {
+                    "file": run.py_func.__code__.co_filename,
+                    "loaded": composed.source.loaded,
+                    "signature": signature,
+                }
     return found
 
 

@@ -37,22 +37,27 @@ def main(task: str) -> None:
     llvm.initialize_all_asmprinters()
     found: dict[str, dict[str, Any]] = {cpu: {} for cpu in asked["cpus"]}
     for name, loop in asked["loops"].items():
-        source = _optimised(Path(loop["file"]), pickle.loads(base64.b64decode(loop["signature"])))
+        source = _optimised(Path(loop["file"]), loop["loaded"], pickle.loads(base64.b64decode(loop["signature"])))
         for cpu in asked["cpus"]:
             costs = per_particle(_assembly(source, cpu))
             found[cpu][name] = {part: dataclasses.asdict(counts) for part, counts in costs.items()}
     print(json.dumps(found))
 
 
-def _optimised(file: Path, signature: Any) -> str:
-    """Return the LLVM IR of the loop in a generated module, without what only the processor at hand understands."""
+def _optimised(file: Path, loaded: list[str], signature: Any) -> str:
+    """Return the LLVM IR of the loop in a generated module, without what only the processor at hand understands.
+
+    Args:
+        file: The module.
+        loaded: Names of the modules that it wants to be loaded.
+        signature: Types of the loop's arguments.
+    """
     from mpm_nodes.kernels.compile import machine_code
     from mpm_nodes.kernels.composition.generated import imported
 
     machine_code.LARGE = sys.maxsize  # so that the text holds all that the loop calls
-    for name in re.findall(r'sys\.modules\["(.+?)"\]', file.read_text()):
-        if name not in sys.modules:
-            importlib.import_module(name)
+    for name in loaded:
+        importlib.import_module(name)
     run = imported(file).run
     run.compile(signature)
     text = run.overloads[signature].library.get_llvm_str()

@@ -147,7 +147,7 @@ def apply_hessian(stencil: tuple[int, ...]) -> tuple[Fragment, ...]:
     return (
         Gather("direction", "differential", stencil=stencil),
         Lanes(stress_differential, ("differential",)),
-        Scatter("product", ("stress", "volume"), stencil, stress="differential", scale="dt * dt"),
+        Scatter("product", ("stress", "volume"), stencil, stress="differential", factors=("dt", "dt"), negated=False),
     )
 
 

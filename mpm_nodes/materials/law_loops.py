@@ -11,8 +11,8 @@ import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES
 from mpm_nodes.kernels.composition import generated
+from mpm_nodes.kernels.composition.block import column_name
 from mpm_nodes.kernels.composition.fragments import Fragment, Lanes
-from mpm_nodes.kernels.composition.source import column_name
 from mpm_nodes.materials.contract import Law, LawError, law
 from mpm_nodes.materials.implicit_fragments import INNER, TABLE
 from mpm_nodes.materials.law_fragments import ADVANCE, PROJECT, RATES, STRESS

@@ -9,7 +9,7 @@ import numpy as np
 
 from mpm_nodes.data import GRID, GRID_FIELDS, MOTION_FIELDS, MpmNodesError
 from mpm_nodes.kernels.compile.jit import most_threads, thread_count
-from mpm_nodes.kernels.composition.source import LOCAL_ROWS
+from mpm_nodes.kernels.composition.values import LOCAL_ROWS
 from mpm_nodes.kernels.transfers import binning, tiles
 from mpm_nodes.kernels.transfers.places import GatherTables, ScatterTables
 from mpm_nodes.solver.blocks import wrapped

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.data import Kernel, MpmNodesError
+from mpm_nodes.kernels.composition.block import column_name
 from mpm_nodes.kernels.composition.fragments import Fragment
-from mpm_nodes.kernels.composition.source import column_name
 from mpm_nodes.kernels.transfers.weights import reach
 from mpm_nodes.materials.implicit_fragments import INNER
 from mpm_nodes.materials.isochoric import RESPONSE, RESPONSE_OF_STRETCH, STRETCH

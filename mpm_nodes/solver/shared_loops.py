@@ -16,9 +16,11 @@ import numpy as np
 from mpm_nodes.data import StepContext
 from mpm_nodes.graph.fusion import StageRun, arguments_of, fragments_of
 from mpm_nodes.graph.substeps import PlannedStage, SubstepPlan
+from mpm_nodes.kernels.composition.block import Source
 from mpm_nodes.kernels.composition.fragments import STATE, Fragment, Idle, Lanes, Measure, Nodes, Removal
 from mpm_nodes.kernels.composition.generated import ComposedLoop, composed_loop
-from mpm_nodes.kernels.composition.source import LOCAL_ROWS, Fold, Source, source_of
+from mpm_nodes.kernels.composition.source import Fold, source_of
+from mpm_nodes.kernels.composition.values import LOCAL_ROWS
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.loop_sections import LOOPS, BoundCall, Course, Section, StageFragment, bind
 from mpm_nodes.solver.state import ParticleStore

@@ -13,9 +13,10 @@ from mpm_nodes.data import ATTRIBUTES
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.backends import CPU, CUDA, EIGHT
+from mpm_nodes.kernels.composition.block import CompositionError
 from mpm_nodes.kernels.composition.fragments import Lanes, Run, Scatter
 from mpm_nodes.kernels.composition.generated import composed_loop
-from mpm_nodes.kernels.composition.source import CompositionError, source_of
+from mpm_nodes.kernels.composition.source import source_of
 from mpm_nodes.kernels.lanes.arithmetic import const, maximum, select
 from mpm_nodes.materials.contract import law
 

@@ -51,6 +51,17 @@ def test_a_file_that_was_cut_off_is_compiled_anew(tmp_path):
     assert counts_after_use(tmp_path) == (1, 0)
 
 
+@pytest.mark.parametrize("setting", ["OPT", "SLP_VECTORIZE", "LOOP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT"])
+def test_what_was_compiled_with_other_settings_is_not_taken(tmp_path, monkeypatch, setting):
+    """NUMBA_OPT=0 in one process, to look for a fault, leaves nothing behind for the next one."""
+    compiled(tmp_path)(3)
+    monkeypatch.setattr(numba.config, setting, 0 if setting in ("OPT", "LOOP_VECTORIZE") else 1)
+    for expected in ((0, 1), (1, 0)):
+        dispatcher = compiled(tmp_path)
+        assert dispatcher(3) == 6
+        assert counts(dispatcher) == expected
+
+
 def counts_after_use(folder):
     dispatcher = compiled(folder)
     dispatcher(3)

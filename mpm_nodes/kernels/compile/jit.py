@@ -38,7 +38,6 @@ def compiler_digest() -> str:
 
 
 CACHE_FOLDER = cache_root() / f"kernels-{compiler_digest()}"
-numba.config.CACHE_DIR = str(CACHE_FOLDER)
 # omp starts a parallel loop in about a microsecond, tbb in 5 to 70: a substep starts dozens
 numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
 

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from numba import config
 from numba.core import serialize
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
@@ -35,6 +36,8 @@ except ImportError:  # Windows: processes do not wait for each other
 LONGEST_WAIT = 60.0
 """Seconds after which a kernel is compiled although another process seems to be at it."""
 _POLL = 0.01
+_SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "DISABLE_INTEL_SVML")
+"""numba's settings from the environment that decide what is compiled; those of the processor are in `magic_tuple`."""
 
 
 class KernelCache(_Cache):
@@ -118,6 +121,7 @@ class KernelCache(_Cache):
         kind = (
             repr(sig),
             codegen.magic_tuple(),
+            [str(getattr(config, name)) for name in _SETTINGS],
             sources.digest(code.co_filename),
             code.co_firstlineno,
             code.co_code,

@@ -53,14 +53,23 @@ def lend(context, arrays):
         raise TypingError(f"a named tuple of arrays needed, got {arrays}")
 
     def generate(context, builder, signature, args):
-        unowned = args[0]
-        for index, part in enumerate(arrays.types):
-            array = context.make_array(part)(context, builder, value=builder.extract_value(unowned, index))
-            array.meminfo = cgutils.get_null_value(array.meminfo.type)  # whoever loads it counts no references
-            unowned = builder.insert_value(unowned, array._getvalue(), index)
-        return cgutils.alloca_once_value(builder, unowned)
+        return cgutils.alloca_once_value(builder, unowned(context, builder, arrays, args[0]))
 
     return Lent(arrays)(arrays), generate
+
+
+def unowned(context: Any, builder: ir.IRBuilder, kinds: types.BaseTuple, values: ir.Value) -> ir.Value:
+    """Return a tuple whose arrays, those of tuples inside it too, have no reference counts."""
+    for index, kind in enumerate(kinds.types):
+        value = builder.extract_value(values, index)
+        if isinstance(kind, types.Array):
+            array = context.make_array(kind)(context, builder, value=value)
+            array.meminfo = cgutils.get_null_value(array.meminfo.type)
+            value = array._getvalue()
+        elif isinstance(kind, types.BaseTuple):
+            value = unowned(context, builder, kind, value)
+        values = builder.insert_value(values, value, index)
+    return values
 
 
 @infer_getattr

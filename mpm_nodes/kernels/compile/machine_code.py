@@ -2,7 +2,7 @@
 
 numba links every function that a kernel calls into the kernel, optimises it there a second time, and translates it twice: there and
 for itself. Here a large function (`LARGE`) is translated for itself and called by its address. A small one is linked, and its own
-machine code is made only if somebody asks for its address.
+machine code is made only if somebody asks for its address. docs/numba.md lists what this takes from inside numba.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from numba.core import types
-from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import JITCodeLibrary, JITCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.environment import lookup_environment
 from numba.core.registry import cpu_target
@@ -116,16 +116,17 @@ class LinkedLibrary(JITCodeLibrary):
                     self._codegen.set_env(variable.name, environment)
 
 
+class OnDemandCodegen(JITCPUCodegen):
+    """numba's compiler for this processor, whose functions are `LinkedLibrary`s."""
+
+    _library_class = LinkedLibrary
+
+    def set_env(self, env_name: str, env: Any) -> None:
+        """Write the address of a function's environment, if there is machine code to write it into."""
+        if self._engine.is_symbol_defined(env_name):
+            super().set_env(env_name, env)
+
+
 def translate_on_demand() -> None:
-    """Let numba's compiler for this processor make machine code on demand, in the whole process: results stay the same."""
-    codegen = cpu_target.target_context.codegen()
-    if codegen._library_class is LinkedLibrary:
-        return
-    set_env = codegen.set_env
-
-    def set_env_of_machine_code(name: str, environment: Any) -> None:
-        if codegen._engine.is_symbol_defined(name):
-            set_env(name, environment)
-
-    codegen._library_class = LinkedLibrary
-    codegen.set_env = set_env_of_machine_code
+    """Let numba make machine code on demand, in the whole process: results stay the same."""
+    cpu_target.target_context.codegen().__class__ = OnDemandCodegen

@@ -15,6 +15,8 @@ from numba.core.errors import TypingError
 from numba.core.typed_passes import _reload_parfors
 from numba.extending import intrinsic
 
+from mpm_nodes.kernels.compile.lend import unowned
+
 _INDEX, _BYTES = ir.IntType(64), ir.IntType(8).as_pointer()
 _TASK = ir.FunctionType(ir.VoidType(), [_BYTES.as_pointer(), _INDEX.as_pointer(), _INDEX.as_pointer(), _BYTES])
 """What the thread pool calls: (arguments, dimensions, steps, data)."""
@@ -58,7 +60,7 @@ def parallel_for(context, body, count, arguments, few=1):
         else:
             calls = number = context.cast(builder, args[1], signature.args[1], types.int64)
             ends = cgutils.get_null_value(_INDEX.as_pointer())
-        lent = _lent(context, builder, arguments, args[2])
+        lent = unowned(context, builder, arguments, args[2])
         allowed = builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(_INDEX, []), "get_num_threads"), [])
         alone = context.cast(builder, args[3], signature.args[3], types.int64)
         threads = builder.select(builder.icmp_signed("<=", calls, alone), _INDEX(1), allowed)
@@ -88,20 +90,6 @@ def parallel_for(context, body, count, arguments, few=1):
         return context.get_dummy_value()
 
     return types.void(body, count, arguments, few), generate
-
-
-def _lent(context: Any, builder: ir.IRBuilder, kinds: types.BaseTuple, values: ir.Value) -> ir.Value:
-    """Return a tuple whose arrays, those of tuples inside it too, have no reference counts."""
-    for index, kind in enumerate(kinds.types):
-        value = builder.extract_value(values, index)
-        if isinstance(kind, types.Array):
-            array = context.make_array(kind)(context, builder, value=value)
-            array.meminfo = cgutils.get_null_value(array.meminfo.type)
-            value = array._getvalue()
-        elif isinstance(kind, types.BaseTuple):
-            value = _lent(context, builder, kind, value)
-        values = builder.insert_value(values, value, index)
-    return values
 
 
 def _task(context: Any, module: ir.Module, body: Any, called: Any, work: ir.Type, shares: bool) -> ir.Function:

@@ -57,6 +57,11 @@ class Fragment:
     switch: str = ""
     counts: Callable[[Any, str], bool] | None = None
 
+    @property
+    def label(self) -> str:
+        """What it is called in the title of a loop: by its body, in words."""
+        return self.body.__name__.strip("_").replace("_", " ")  # type: ignore[attr-defined]
+
     @functools.cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
         """Parameters of what is compiled."""
@@ -110,7 +115,7 @@ class Lanes(Fragment):
         return _parameters(self.guard, self.body)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rounds(Lanes):
     """A function that is called for one row of a table after another, and what takes the values of all rows together.
 
@@ -124,10 +129,10 @@ class Rounds(Lanes):
         scatters: Grid arrays that the taker adds to.
     """
 
-    table: str = ""
-    rows: int = 0
-    columns: int = 0
-    taker: Callable[..., Any] | None = None
+    table: str
+    rows: int
+    columns: int
+    taker: Callable[..., Any]
     scatters: frozenset[str] = frozenset()
 
 
@@ -189,6 +194,11 @@ class Gather(Fragment):
     before: str = ""
     flip: str = ""
 
+    @property
+    def label(self) -> str:
+        """What it does, and to which array."""
+        return f"gather {self.source}"
+
     @functools.cached_property
     def writes(self) -> tuple[str, ...]:
         """Attributes that it writes."""
@@ -215,7 +225,8 @@ class Scatter(Fragment):
         stencil: Stencil of the B-spline.
         clears: Grid arrays that are zero before.
         stress: The attribute that stands for "stress" among `gives`: six rows of a symmetric matrix, or nine.
-        scale: What the stress is multiplied by besides 1/h, an expression of numbers that the loop is given.
+        factors: Names of numbers that the stress is multiplied by besides 1/h.
+        negated: Whether it changes its sign as well: a stress pulls its particle's nodes together.
     """
 
     target: str
@@ -223,7 +234,13 @@ class Scatter(Fragment):
     stencil: tuple[int, ...] = (0, 0, 0)
     clears: tuple[str, ...] = ()
     stress: str = "stress"
-    scale: str = "-1.0"
+    factors: tuple[str, ...] = ()
+    negated: bool = True
+
+    @property
+    def label(self) -> str:
+        """What it does, and to which array."""
+        return f"scatter {self.target}"
 
     @functools.cached_property
     def scatters(self) -> frozenset[str]:

@@ -21,9 +21,9 @@ from typing import Any
 from mpm_nodes.data import MpmNodesError, OutputError
 from mpm_nodes.kernels.compile import jit, sources
 from mpm_nodes.kernels.composition.backends import CPU, Backend
+from mpm_nodes.kernels.composition.block import Source
 from mpm_nodes.kernels.composition.fragments import Fragment
-from mpm_nodes.kernels.composition.module import label_of
-from mpm_nodes.kernels.composition.source import Fold, Source, source_of
+from mpm_nodes.kernels.composition.source import Fold, source_of
 
 __all__ = ["ComposedLoop", "composed_loop", "foreign_files", "imported", "written"]
 
@@ -65,7 +65,7 @@ def composed_loop(
         functions = [
             f for fragment in fragments for f in (getattr(fragment, name, None) for name in ("body", "guard", "taker")) if f
         ]
-        labels = dict.fromkeys(label_of(fragment).replace(" ", "_") for fragment in fragments)
+        labels = dict.fromkeys(fragment.label.replace(" ", "_") for fragment in fragments)
         title = "_".join([law.id if law is not None else "any", *labels])
         module = imported(written(source.text, title[:80], foreign_files(law, functions)))
         _LOOPS[key] = ComposedLoop(source, module.run)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from inspect import signature
 from typing import Any
 
+from mpm_nodes.kernels.composition.block import Block
 from mpm_nodes.kernels.composition.fragments import BARE, SCALED, STATE, VISCOSITY, Lanes, Rounds
+from mpm_nodes.kernels.composition.module import call
 from mpm_nodes.kernels.composition.tables import HEAD, row_length
-from mpm_nodes.kernels.composition.text import call
 
 SCALE = "stiffness_scale"
 FACTORS = frozenset((SCALE, "tear_scale"))
@@ -22,282 +23,290 @@ _LOADS = {1: "load", 3: "load_rows3", 6: "load_rows6", 9: "load_rows9"}
 class LaneLoop:
     """The loop of one `Lanes` over the particles of a block; `values` maps the names of its arguments to what the block gives."""
 
-    def __init__(self, writer: Any, place: int, fragment: Lanes) -> None:
-        self.writer, self.place, self.fragment = writer, place, fragment
+    def __init__(self, block: Block, place: int, fragment: Lanes) -> None:
+        self.block, self.place, self.fragment = block, place, fragment
+        self.use = block.module.use
         self.values: dict[str, str] = {}
         self.loaded: set[str] = set()
         self.read: list[str] = []
         self.like = ""
+        self.body: list[str] = []
+
+    def written(self) -> str:
+        """Write the loop as a function of the module; return its call."""
+        name = self.block.function_name(self.fragment.body, self.place)
+        text = self.text()
+        self.use("mpm_nodes.kernels.compile.jit", "inline")
+        self.block.module.add(f"@inline\n{call(f'def {name}', list(self.values))}:\n{textwrap.indent(text, '    ')}\n")
+        return call(name, list(self.values.values()))
 
     def given(self, name: str, value: str = "") -> str:
-        self.values.setdefault(name, value or self.writer.argument(name))
+        """Return the name of an argument: the kernel's of this name, or what `value` says."""
+        self.values.setdefault(name, value or self.block.argument(name))
         return name
 
     def text(self) -> str:
-        writer, fragment = self.writer, self.fragment
-        body: list[str] = []
+        """Return the loop, and what stands before it and behind."""
+        block, fragment = self.block, self.fragment
         if fragment.guard is not None:
-            writer.use("mpm_nodes.kernels.lanes.arithmetic", "any_lane")
-            values = self.arguments(fragment.guard, body)
-            body += [f"if not any_lane({call(writer.called(fragment.guard), values)}):", "    continue"]
-        values = self.arguments(fragment.body, body)
+            self.use("mpm_nodes.kernels.lanes.arithmetic", "any_lane")
+            values = self.arguments(fragment.guard)
+            self.body += [f"if not any_lane({call(block.module.called(fragment.guard), values)}):", "    continue"]
+        values = self.arguments(fragment.body)
         before: list[str] = []
         after: list[str] = []
         if isinstance(fragment, Rounds):
-            before = self.rounds(fragment, values, body)
+            before = self.rounds(fragment, values)
         else:
             results = [f"new_{name}" for name in (*fragment.writes, *fragment.largest, *fragment.sums)]
-            body.append(call(f"{', '.join(results)} = {writer.called(fragment.body)}", values))
+            self.body.append(call(f"{', '.join(results)} = {block.module.called(fragment.body)}", values))
             for name in fragment.writes:
                 for each, value in self.stored(name):
-                    body.append(self.store(each, value))
-            before, after = self.reductions(body)
+                    self.body.append(self.store(each, value))
+            before, after = self.reductions()
         fetches = self.fetches()
         self.given("start", "start"), self.given("end", "end")
-        step = writer.backend.step
+        step = block.backend.step
         if step == "WIDTH":
-            writer.use("mpm_nodes.kernels.lanes.types", "WIDTH")
+            self.use("mpm_nodes.kernels.lanes.types", "WIDTH")
         if step == "step":
             self.given("step", "step")
-        loop = f"for i in range(start, end, {step}):\n" + textwrap.indent("\n".join([*fetches, *body]), "    ")
+        loop = f"for i in range(start, end, {step}):\n" + textwrap.indent("\n".join([*fetches, *self.body]), "    ")
         return "\n".join([*before, loop, *after])
 
     # ---------------------------------------------------------------- what goes in
-    def arguments(self, function: Callable[..., Any], body: list[str]) -> list[str]:
+    def arguments(self, function: Callable[..., Any]) -> list[str]:
         """Return the arguments of a call, and load what they need."""
-        return [self.value(name, p.annotation, body) for name, p in signature(function).parameters.items()]
+        return [self.value(name, p.annotation) for name, p in signature(function).parameters.items()]
 
-    def value(self, name: str, annotation: Any, body: list[str]) -> str:
-        writer = self.writer
+    def value(self, name: str, annotation: Any) -> str:
+        block = self.block
         if name == "law":
-            return "law"
+            return block.module.bound("law", block.law.module.__name__)
         if name == STATE:
-            self.load_state(body)
+            self.load_state()
             return "state"
-        if name in writer.table:
-            self.load(name, body)
-            return f"{writer.column(name)}_i"
+        if name in block.table:
+            self.load(name)
+            return f"{block.column(name)}_i"
         if name in (SCALED, BARE):
-            return self.coefficients(name, body)
+            return self.coefficients(name)
         if isinstance(self.fragment, Rounds) and name == self.fragment.table:
             return name
-        if name == VISCOSITY and len(writer.law.names) in writer.law.follows:
-            return self.tabled(body)[len(writer.law.names)]
-        own = name if name in ("dt", VISCOSITY, "cell_size") else writer.own(self.place, name)
-        self.given(own, own)
-        if own in ("dt", "cell_size"):
-            writer.argument(own)
-        return own if annotation in PLAIN else f"broadcast({self.reference(body)}, {own})"
+        if name == VISCOSITY and len(block.law.names) in block.law.follows:
+            return self.tabled()[len(block.law.names)]
+        if name == VISCOSITY:
+            own = self.given(name, block.viscosity())
+        else:
+            own = self.given(name if name in ("dt", "cell_size") else block.own(self.place, name))
+        return own if annotation in PLAIN else f"broadcast({self.reference()}, {own})"
 
-    def reference(self, body: list[str]) -> str:
+    def reference(self) -> str:
         """Return the name of lanes of the solve's float type."""
-        self.writer.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast")
+        self.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast")
         if not self.like:
-            if self.writer.law is not None:
-                self.load_state(body)
+            if self.block.law is not None:
+                self.load_state()
             else:
-                self.load("velocity", body)
+                self.load("velocity")
         if "x" not in self.loaded:
             self.loaded.add("x")
-            body.append(f"x = {self.like}")
+            self.body.append(f"x = {self.like}")
         return "x"
 
-    def load_state(self, body: list[str]) -> None:
+    def load_state(self) -> None:
         if STATE not in self.loaded:
             self.loaded.add(STATE)
-            entries = [self.loading(name) for name in self.writer.law.state]
-            body.append(f"state = ({', '.join(entries)},)")
-            first = self.writer.law.state[0]
-            self.like = self.like or ("state[0][0]" if self.writer.rows_of(first) > 1 else "state[0]")
+            entries = [self.loading(name) for name in self.block.law.state]
+            self.body.append(f"state = ({', '.join(entries)},)")
+            first = self.block.law.state[0]
+            self.like = self.like or ("state[0][0]" if self.block.table[first].rows > 1 else "state[0]")
 
-    def load(self, name: str, body: list[str]) -> None:
+    def load(self, name: str) -> None:
         if name in self.loaded:
             return
         self.loaded.add(name)
-        lanes = f"{self.writer.column(name)}_i"
+        lanes = f"{self.block.column(name)}_i"
         if name in FACTORS:
-            self.load_factor(name, lanes, body)
+            self.load_factor(name, lanes)
             return
-        body.append(f"{lanes} = {self.loading(name)}")
-        if self.writer.table[name].kind == "real":
-            self.like = self.like or (f"{lanes}[0]" if self.writer.rows_of(name) > 1 else lanes)
+        self.body.append(f"{lanes} = {self.loading(name)}")
+        if self.block.table[name].kind == "real":
+            self.like = self.like or (f"{lanes}[0]" if self.block.table[name].rows > 1 else lanes)
 
-    def load_factor(self, name: str, lanes: str, body: list[str]) -> None:
+    def load_factor(self, name: str, lanes: str) -> None:
         """Load a factor, or 1 where its array is empty."""
-        x = self.reference(body)
-        self.writer.use("mpm_nodes.kernels.lanes.arithmetic", "const")
-        value = (
-            f"{self.writer.use(self.writer.backend.memory, self.writer.backend.load)}({self.given(self.writer.column(name))}, i)"
-        )
-        body += [f"{lanes} = const({x}, 1.0)", f"if {name}.size > 0:", f"    {lanes} = {self.widened(value)}"]
+        x = self.reference()
+        self.use("mpm_nodes.kernels.lanes.arithmetic", "const")
+        value = f"{self.use(self.block.backend.memory, self.block.backend.load)}({self.given(self.block.column(name))}, i)"
+        self.body += [f"{lanes} = const({x}, 1.0)", f"if {name}.size > 0:", f"    {lanes} = {self.widened(value)}"]
 
     def loading(self, name: str) -> str:
-        rows = self.writer.rows_of(name)
+        rows = self.block.table[name].rows
         array, stride, index = self.rows(name)
         self.read.append(name)
-        backend = self.writer.backend
-        load = self.writer.use(backend.memory, backend.load)
+        backend = self.block.backend
+        load = self.use(backend.memory, backend.load)
         if rows not in _LOADS or (rows > 1 and not backend.rows):
             each = [self.widened(f"{load}({array}, {row} * {stride} + {index})") for row in range(rows)]
             return f"({', '.join(each)},)"
         if rows > 1:
-            self.writer.use(backend.rows, _LOADS[rows])
+            self.use(backend.rows, _LOADS[rows])
         whole = f"{load}({array}, {index})" if rows == 1 else f"{_LOADS[rows]}({array}, {stride}, {index})"
-        return self.widened(whole, rows, self.writer.table[name].kind)
+        return self.widened(whole, rows, self.block.table[name].kind)
 
     def rows(self, name: str) -> tuple[str, str, str]:
         """Return array, stride and index of an attribute."""
-        column = self.given(self.writer.column(name))
-        if name in self.writer.inner:
-            stride, shift = self.given(f"{column}_stride", f"{column}_stride"), self.given(f"{column}_shift", f"{column}_shift")
-            return column, stride, f"{shift} + i"
-        return column, self.given("stride") if self.writer.rows_of(name) > 1 else "stride", "i"
+        column = self.given(self.block.column(name))
+        if name in self.block.inner:
+            stride, shift = self.block.stride_of(name), self.block.shift_of(name)
+            return column, self.given(stride, stride), f"{self.given(shift, shift)} + i"
+        return column, self.given("stride") if self.block.table[name].rows > 1 else "stride", "i"
 
-    def coefficients(self, name: str, body: list[str]) -> str:
+    def coefficients(self, name: str) -> str:
         """Load the coefficients of the law; `stiffness_scale` is an empty array where nobody brought it."""
-        writer, short = self.writer, "c" if name == SCALED else "bare"
+        block, short = self.block, "c" if name == SCALED else "bare"
         if name in self.loaded:
             return short
         self.loaded.add(name)
-        x, given = self.reference(body), self.given("coefficients")
-        values = [f"broadcast({x}, {given}[{index}])" for index in range(len(writer.law.names))]
-        if writer.law.follows:
-            tabled = self.tabled(body)
+        x, given = self.reference(), self.given("coefficients")
+        values = [f"broadcast({x}, {given}[{index}])" for index in range(len(block.law.names))]
+        if block.law.follows:
+            tabled = self.tabled()
             values = [tabled.get(index, value) for index, value in enumerate(values)]
         if name == SCALED:
-            self.load_factor(SCALE, "s", body)
-            values = [f"s * {value}" if index in writer.law.stiffness else value for index, value in enumerate(values)]
-        body.append(call(f"{short} = ", [*values[:-1], values[-1] + ","]))
+            self.load_factor(SCALE, "s")
+            values = [f"s * {value}" if index in block.law.stiffness else value for index, value in enumerate(values)]
+        self.body.append(call(f"{short} = ", [*values[:-1], values[-1] + ","]))
         return short
 
-    def tabled(self, body: list[str]) -> dict[int, str]:
+    def tabled(self) -> dict[int, str]:
         """Interpolate what follows the temperature (see `tables`); return the names of the lanes by the law's indices."""
-        writer, law = self.writer, self.writer.law
+        law = self.block.law
         found = {n: f"c{n}" for n in law.follows}
         if "tables" in self.loaded:
             return found
         self.loaded.add("tables")
         for name in law.inputs:
-            self.load(name, body)
+            self.load(name)
         given, begin, own = self.given("coefficients"), len(law.names) + 1, [found[n] for n in law.follows]
-        writer.use("mpm_nodes.kernels.composition.tables", "at_row", "held_between", "row_value")
-        writer.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast", "const", "select")
-        step = row_length(len(own))
-        body += [f"solid_rows, liquid_rows = np.int64({given}[{begin}]), np.int64({given}[{begin + 1}])"]
+        self.use("mpm_nodes.kernels.composition.tables", "at_row", "held_between", "row_value")
+        self.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast", "const", "select")
+        step, whole = row_length(len(own)), self.block.module.numpy("int64")
+        self.body += [f"solid_rows, liquid_rows = {whole}({given}[{begin}]), {whole}({given}[{begin + 1}])"]
         phases = [("solid", str(begin + 2), own)]
         if law.by_phase:
             phases.append(("liquid", f"{begin + 2} + {step} * solid_rows", [f"liquid_{name}" for name in own]))
         for phase, first, names in phases:
-            body.append(f"{phase}_at = {first}")
+            self.body.append(f"{phase}_at = {first}")
             held = ["temperature_i", given, f"{phase}_at", f"{phase}_at + {step} * ({phase}_rows - 1)"]
-            body.append(call("T = held_between", held))
-            body += [f"{name} = broadcast(T, {given}[{phase}_at + {HEAD + k}])" for k, name in enumerate(names)]
+            self.body.append(call("T = held_between", held))
+            self.body += [f"{name} = broadcast(T, {given}[{phase}_at + {HEAD + k}])" for k, name in enumerate(names)]
             row = [f"at = {phase}_at + {step} * r", f"weights = at_row(T, {given}, at)"]
             row += [
                 f"{name} = row_value(weights, {given}, at + {HEAD + k}, at + {HEAD + len(names) + k}, {name})"
                 for k, name in enumerate(names)
             ]
-            body.append(f"for r in range({phase}_rows):\n" + textwrap.indent("\n".join(row), "    "))
+            self.body.append(f"for r in range({phase}_rows):\n" + textwrap.indent("\n".join(row), "    "))
         if law.by_phase:
-            body.append("melted = phase_i != const(phase_i, 0)")
-            body += [f"{name} = select(melted, liquid_{name}, {name})" for name in own]
+            self.body.append("melted = phase_i != const(phase_i, 0)")
+            self.body += [f"{name} = select(melted, liquid_{name}, {name})" for name in own]
         return found
 
     def fetches(self) -> list[str]:
         """Return the lines that fetch the next block's rows of what no fragment before has touched."""
-        writer, lines = self.writer, []
-        if not writer.fetches:
+        block, lines = self.block, []
+        if not block.fetches:
             return []
         # a loop that may be passed over leaves it to one behind it
-        later = writer.read_behind(self.place) if self.fragment.switch else set()
+        later = block.read_behind(self.place) if self.fragment.switch else set()
         for name in self.read:
-            if name not in writer.fetched and name not in writer.inner and name not in later:
-                writer.fetched.add(name)
-                writer.use("mpm_nodes.kernels.lanes.rows", "prefetch_rows")
-                stride, ahead = self.given("stride"), self.given("ahead", "ahead")
-                lines.append(f"prefetch_rows({writer.column(name)}, {writer.rows_of(name)}, {stride}, i, {ahead})")
+            if name not in block.fetched and name not in block.inner and name not in later:
+                block.fetched.add(name)
+                self.use("mpm_nodes.kernels.lanes.rows", "prefetch_rows")
+                stride, ahead = self.given("stride"), self.given("ahead", block.here("ahead"))
+                lines.append(f"prefetch_rows({block.column(name)}, {block.table[name].rows}, {stride}, i, {ahead})")
         return lines
 
     def widened(self, value: str, rows: int = 1, kind: str = "real") -> str:
         """Return lanes, or a tuple of as many as an attribute has rows, in the precision of the fragment."""
         if not self.fragment.precise or kind != "real":
             return value
-        backend = self.writer.backend
+        backend = self.block.backend
         name = "to_double" if rows == 1 else f"to_double{rows}"
-        return f"{self.writer.use(backend.memory if rows == 1 else backend.rows, name)}({value})"
+        return f"{self.use(backend.memory if rows == 1 else backend.rows, name)}({value})"
 
     # ---------------------------------------------------------------- one row of a table after another
-    def rounds(self, fragment: Rounds, values: Sequence[str], body: list[str]) -> list[str]:
+    def rounds(self, fragment: Rounds, values: Sequence[str]) -> list[str]:
         """Write the calls and what takes their values; return the lines before the loop."""
-        writer, columns = self.writer, fragment.columns
-        table = self.given(fragment.table, writer.own(self.place, fragment.table))
-        x = self.reference(body)
+        block, columns = self.block, fragment.columns
+        table = self.given(fragment.table, block.own(self.place, fragment.table))
+        x = self.reference()
         self.given("end", "end")
-        writer.use("mpm_nodes.kernels.lanes.memory", "store")
+        self.use("mpm_nodes.kernels.lanes.memory", "store")
         row = ", ".join(f"broadcast({x}, {table}[{columns} * r + {c}])" for c in range(columns))
         stores = [f"store(values, WIDTH * ({columns} * r + {c}), new[{c}])" for c in range(columns)]
         inside = [
             call("entries = ", [row]),
-            call(f"new = {writer.called(fragment.body)}", ["entries" if v == table else v for v in values]),
+            call(f"new = {block.module.called(fragment.body)}", ["entries" if v == table else v for v in values]),
         ]
-        body.append(f"for r in range({fragment.rows}):\n" + textwrap.indent("\n".join([*inside, *stores]), "    "))
+        self.body.append(f"for r in range({fragment.rows}):\n" + textwrap.indent("\n".join([*inside, *stores]), "    "))
         own = {"values": "values", "begin": "i", "end": "min(i + WIDTH, end)"}
         taken = [
-            own.get(name) or self.given(name, writer.given_to_run(self.place, name))
-            for name in signature(fragment.taker).parameters
+            own.get(name) or self.given(name, block.given_to_run(self.place, name)) for name in signature(fragment.taker).parameters
         ]
-        body.append(call(writer.called(fragment.taker), taken))
-        like = writer.column(next(name for name in self.read if writer.table[name].kind == "real"))
-        return [f"values = np.empty({fragment.rows * columns} * WIDTH, {like}.dtype)"]
+        self.body.append(call(block.module.called(fragment.taker), taken))
+        like = block.column(next(name for name in self.read if block.table[name].kind == "real"))
+        return [f"values = {block.module.numpy('empty')}({fragment.rows * columns} * WIDTH, {like}.dtype)"]
 
     # ---------------------------------------------------------------- what comes out
     def stored(self, name: str) -> Iterable[tuple[str, str]]:
         if name != STATE:
             return [(name, f"new_{name}")]
-        return [(each, f"new_state[{index}]") for index, each in enumerate(self.writer.law.state)]
+        return [(each, f"new_state[{index}]") for index, each in enumerate(self.block.law.state)]
 
     def store(self, name: str, value: str) -> str:
-        rows = self.writer.rows_of(name)
+        rows = self.block.table[name].rows
         array, stride, index = self.rows(name)
         self.given("end", "end")
-        backend = self.writer.backend
+        backend = self.block.backend
         if rows > 1 and backend.rows:
-            self.writer.use(backend.memory, "store_first_each")
+            self.use(backend.memory, "store_first_each")
             return f"store_first_each({array}, {index}, {stride}, {value}, end - i)"
-        self.writer.use(backend.memory, "store_first")
+        self.use(backend.memory, "store_first")
         if rows == 1:
             return f"store_first({array}, {index}, {value}, end - i)"
         return "\n".join(f"store_first({array}, {row} * {stride} + {index}, {value}[{row}], end - i)" for row in range(rows))
 
-    def reductions(self, body: list[str]) -> tuple[list[str], list[str]]:
+    def reductions(self) -> tuple[list[str], list[str]]:
         """Return the lines before and after the loop, and add those inside it."""
-        writer, largest, sums = self.writer, self.fragment.largest, self.fragment.sums
+        block, largest, sums = self.block, self.fragment.largest, self.fragment.sums
         if not (largest or sums):
             return [], []
-        if not writer.backend.blocks:
-            raise writer.refused(self.fragment, "a reduction")
-        writer.use(writer.backend.memory, "lane_index")
-        writer.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast", "const")
-        load = writer.use(writer.backend.memory, writer.backend.load)
-        x = self.reference(body)
-        body.append(f"inside = lane_index({x}) < broadcast({x}, end - i)")
-        name = next(name for name in self.read if writer.table[name].kind == "real")
-        array = writer.column(name)
-        first = self.widened(f"{load}({array}, {f'{array}_shift + ' if name in writer.inner else ''}start)")
+        if not block.backend.blocks:
+            raise block.refused(self.fragment, "a reduction")
+        self.use(block.backend.memory, "lane_index")
+        self.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast", "const")
+        load = self.use(block.backend.memory, block.backend.load)
+        x = self.reference()
+        self.body.append(f"inside = lane_index({x}) < broadcast({x}, end - i)")
+        name = next(name for name in self.read if block.table[name].kind == "real")
+        array = block.column(name)
+        first = self.widened(f"{load}({array}, {f'{array}_shift + ' if name in block.inner else ''}start)")
         row = self.given("row", "row")
         before, after = [f"zero = const({first}, 0.0)"], []
         if largest:
-            writer.use("mpm_nodes.kernels.composition.values", "seen", "whole")
-            writer.use("mpm_nodes.kernels.lanes.arithmetic", "maximum")
-            found = self.given(writer.largest(self.place))
+            self.use("mpm_nodes.kernels.composition.values", "seen", "whole")
+            self.use("mpm_nodes.kernels.lanes.arithmetic", "maximum")
+            found = self.given(block.reduction(self.place, "largest"))
             before.append(f"{', '.join(largest)} = {', '.join('zero' for _ in largest)}")
-            body += [f"{name} = maximum({name}, seen(new_{name}, inside))" for name in largest]
+            self.body += [f"{name} = maximum({name}, seen(new_{name}, inside))" for name in largest]
             after += [f"{found}[{row}, {column}] = whole({name})" for column, name in enumerate(largest)]
         if sums:
-            writer.use("mpm_nodes.kernels.lanes.arithmetic", "hsum", "select")
-            writer.use(writer.backend.memory, "to_double")
-            found = self.given(writer.sums(self.place))
+            self.use("mpm_nodes.kernels.lanes.arithmetic", "hsum", "select")
+            self.use(block.backend.memory, "to_double")
+            found = self.given(block.reduction(self.place, "sums"))
             before.append(f"{', '.join(sums)} = {', '.join('to_double(zero)' for _ in sums)}")
-            body += [f"{name} = {name} + to_double(select(inside, new_{name}, zero))" for name in sums]
+            self.body += [f"{name} = {name} + to_double(select(inside, new_{name}, zero))" for name in sums]
             after += [f"{found}[{row}, {column}] = hsum({name})" for column, name in enumerate(sums)]
         return before, after

@@ -1,115 +1,95 @@
-"""The module around the calls of fragments: its imports, the function of one block, and the kernel that loops over blocks."""
+"""A generated module: what it imports, its functions, and its text."""
 
 from __future__ import annotations
 
-import re
 import textwrap
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from mpm_nodes.kernels.composition.fragments import VISCOSITY, Fragment, Gather, Scatter
-from mpm_nodes.kernels.composition.text import call, import_line, in_order
+__all__ = ["Module", "call"]
 
-__all__ = ["label_of", "module_of"]
-
-
-def module_of(writer: Any) -> str:
-    """Return the module of what `source._Writer` has collected."""
-    if not writer.backend.blocks:
-        return _shared_among_threads(writer)
-    writer.use("mpm_nodes.kernels.compile.jit", "compiled", "part")
-    writer.use("mpm_nodes.kernels.compile.parallel", "parallel_for")
-    coloured = any(getattr(fragment, "scatters", ()) for fragment in writer.fragments)
-    body = "\n".join([*writer.made.values(), *writer.lines])
-    head = _block_head(writer, body, coloured)
-    loop = ["first", "last"] if coloured else []
-    gathers = "tile_slot" in writer.source.names
-    outside = ("colour_start", "colour_shares") if coloured else ("shares",) if gathers else ()
-    for name in outside:
-        writer.argument(name)
-    arguments = [name for name in writer.source.names if name not in outside]
-    block = f"@part\n{call('def block', ['k', *loop, *arguments])}:\n{textwrap.indent(head + body, '    ')}\n"
-    passed = f"({', '.join([*loop, *arguments])})"
-    if coloured:
-        calls = "for colour in range(8):\n    first, last = colour_start[colour], colour_start[colour + 1]\n"
-        calls += textwrap.indent(call("parallel_for", ["block", "colour_shares[colour]", passed]), "    ")
-    else:
-        calls = call("parallel_for", ["block", "shares" if gathers else "segments.shape[0]", passed])
-    kernel = f"@compiled(fastmath=False)\n{call('def run', writer.source.names)}:\n{textwrap.indent(calls, '    ')}\n"
-    return _with_head(writer, [*writer.functions, block, kernel])
+_FOREIGN = "user_"
+"""How the names begin that modules outside the package have in a generated one."""
 
 
-def _shared_among_threads(writer: Any) -> str:
-    """Return the module of a kernel whose thread blocks take one run of particles each, and their threads its particles."""
-    writer.use("numba", "cuda")
-    writer.argument("segments")
-    head = "start, end, step = segments[row, 0] + cuda.threadIdx.x, segments[row, 1], cuda.blockDim.x"
-    lines = ["row = cuda.blockIdx.x", head, *_viscosity(writer), *writer.lines]
-    kernel = f"@cuda.jit\n{call('def run', writer.source.names)}:\n" + textwrap.indent("\n".join(lines), "    ") + "\n"
-    return _with_head(writer, [*writer.functions, kernel])
+def call(name: str, values: Sequence[str]) -> str:
+    """Return a call in lines of the usual length."""
+    text = f"{name}({', '.join(values)})"
+    if len(text) <= 112:
+        return text
+    inside = textwrap.fill(", ".join(values), 112, break_long_words=False, break_on_hyphens=False)
+    return f"{name}(\n{textwrap.indent(inside, '    ')}\n)"
 
 
-def _viscosity(writer: Any) -> list[str]:
-    """Return the line that finds the material's own viscosity, where anything asks for it."""
-    if VISCOSITY not in "\n".join(writer.lines):
-        return []
-    writer.use("mpm_nodes.kernels.composition.values", "own_viscosity")
-    return [f"{VISCOSITY} = own_viscosity({writer.argument('coefficients')}, {len(writer.law.names)})"]
+def _import_line(module: str, names: Iterable[str]) -> str:
+    """Return an import statement, constants first."""
+    names = sorted(names, key=lambda name: (not name.isupper(), name))
+    line = f"from {module} import {', '.join(names)}"
+    return line if len(line) <= 120 else f"from {module} import (\n" + "".join(f"    {name},\n" for name in names) + ")"
 
 
-def _block_head(writer: Any, body: str, coloured: bool) -> str:
-    """Return the lines that say which particles it is about, as far as the others ask for them."""
-    lines = []
-    writer.argument("segments")
-    inner = [name for name in writer.inner if any(f"{writer.column(name)}_{end}" in body for end in ("stride", "shift"))]
-    thread = inner or "thread" in body
-    if thread:
-        writer.use("numba", "get_thread_id")
-    row = f"{writer.argument('colour_range')}[first + k]" if coloured else "k"
-    lines.append(f"row, thread = {row}, get_thread_id()" if thread else f"row = {row}")
-    lines.append("start, end = segments[row, 0], segments[row, 1]")
-    if "ahead" in body or "next_row" in body:
-        after = "colour_range[min(first + k + 1, last - 1)]" if coloured else "min(k + 1, segments.shape[0] - 1)"
-        lines += [f"next_row = {after}", "ahead = segments[next_row, 0] - start"]
-    if "SCRATCH" in body:
-        writer.use("mpm_nodes.kernels.transfers.tiles", "SCRATCH")
-    place = 0
-    for name in inner:
-        column = writer.column(name)
-        local = writer.argument(f"{column}_local")
-        writer.use("mpm_nodes.kernels.composition.source", "LOCAL_ROWS")
-        shift = f"thread * LOCAL_ROWS * {local} - start" + (f" + {place} * {local}" if place else "")
-        lines += [f"{column}_stride, {column}_shift = stride, np.int64(0)", f"if {local} > 0:"]
-        lines += [f"    {column}_stride = {local}", f"    {column}_shift = {shift}"]
-        writer.argument("stride")
-        place += writer.rows_of(name)
-    return "\n".join([*lines, *_viscosity(writer)]) + "\n"
+class Module:
+    """Collects the functions of a module and what they need of others.
 
+    Whoever writes a name that is not the function's own asks for it here (`use`, `numpy`, `called`, `bound`) and gets what it is
+    called in the source. So the head of the module is known without a look at its text.
+    """
 
-def _with_head(writer: Any, pieces: list[str]) -> str:
-    """Return a module: its title, what it imports, and its functions."""
-    names = " + ".join(dict.fromkeys(label_of(fragment) for fragment in writer.fragments))
-    for_law = "" if writer.law is None else f' for the law "{writer.law.id}"'
-    title = textwrap.fill(f'"""{names}{for_law}: one loop over blocks.', 120)
-    text = "\n\n".join(pieces)
-    lines = [title, "", f'Written by {__name__}.\n"""', ""]
-    modules = dict(writer.imports)
-    bound = {"law": writer.law.module.__name__} if writer.law is not None and re.search(r"\blaw\b", text) else {}
-    bound |= {alias: module for module, alias in writer.foreign.items()}
-    if bound:
-        lines += ["import sys", ""]
-    if "np." in text:
-        lines.append("import numpy as np")
-    lines += [f"from {name} import {', '.join(in_order(modules.pop(name)))}" for name in ("numba",) if name in modules]
-    lines.append("")
-    lines += [import_line(name, in_order(found)) for name, found in sorted(modules.items())]
-    lines += ["", *(f'{alias} = sys.modules["{module}"]' for alias, module in bound.items())] if bound else []
-    return "\n\n".join(["\n".join(lines) + "\n", text])
+    def __init__(self) -> None:
+        self._imports: dict[str, set[str]] = {}
+        self._bound: dict[str, str] = {}
+        self._numpy = False
+        self._functions: list[str] = []
 
+    # ---------------------------------------------------------------- names
+    def use(self, module: str, *names: str) -> str:
+        """Import names from a module; return the last."""
+        self._imports.setdefault(module, set()).update(names)
+        return names[-1]
 
-def label_of(fragment: Fragment) -> str:
-    """Return what a fragment is called in a title."""
-    if isinstance(fragment, Scatter):
-        return f"scatter {fragment.target}"
-    if isinstance(fragment, Gather):
-        return f"gather {fragment.source}"
-    return fragment.body.__name__.strip("_").replace("_", " ")  # type: ignore[attr-defined]
+    def numpy(self, name: str) -> str:
+        """Return what a name of NumPy is called here."""
+        self._numpy = True
+        return f"np.{name}"
+
+    def bound(self, name: str, module: str) -> str:
+        """Give a name to a module that Python has loaded, wherever from; return it."""
+        self._bound[name] = module
+        return name
+
+    def called(self, function: Callable[..., Any]) -> str:
+        """Return what a function is called here: by its own name where it can be imported, else behind its module's."""
+        module, name = function.__module__, function.__name__
+        if module.split(".")[0] == "mpm_nodes":
+            return self.use(module, name)
+        known = {of: alias for alias, of in self._bound.items() if alias.startswith(_FOREIGN)}
+        return f"{self.bound(known.get(module, f'{_FOREIGN}{len(known) + 1}'), module)}.{name}"
+
+    @property
+    def loaded(self) -> tuple[str, ...]:
+        """Names of the modules that Python must have loaded before this one."""
+        return tuple(sorted(set(self._bound.values())))
+
+    # ---------------------------------------------------------------- text
+    def add(self, function: str) -> None:
+        """Add a function, behind those that are there."""
+        self._functions.append(function)
+
+    def text(self, about: str) -> str:
+        """Return the module.
+
+        Args:
+            about: First line of its docstring.
+        """
+        ours = {module: names for module, names in self._imports.items() if module != "numba"}
+        groups = [
+            ["import sys"] if self._bound else [],
+            ["import numpy as np"] if self._numpy else [],
+            [_import_line(module, names) for module, names in sorted(ours.items())],
+            [f'{alias} = sys.modules["{module}"]' for alias, module in sorted(self._bound.items())],
+        ]
+        if "numba" in self._imports:
+            groups[1].append(_import_line("numba", self._imports["numba"]))
+        head = "\n\n".join("\n".join(group) for group in groups if group)
+        title = textwrap.fill(f'"""{about}', 120)
+        return "\n\n".join([f'{title}\n\nWritten by {__name__}.\n"""\n\n{head}\n', *self._functions])

@@ -1,4 +1,4 @@
-"""What composed kernels call besides their fragments."""
+"""What composed kernels name besides their fragments. What writes them is not among it: an edit there compiles nothing again."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import numpy as np
 
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.arithmetic import const, hmax, select
+
+LOCAL_ROWS = 16
+"""Rows of the scratch of each thread: a velocity gradient and a stress."""
 
 
 @inline
