@@ -16,6 +16,7 @@ from mpm_nodes.kernels.collisions import contact_rows, response, sides
 from mpm_nodes.kernels.collisions import grid as collision_grid
 from mpm_nodes.kernels.collisions import paths as collision_paths
 from mpm_nodes.kernels.collisions import rules as collision
+from mpm_nodes.kernels.collisions.fellows import find_around
 from mpm_nodes.kernels.collisions.particle_blocks import ParticleBlocks
 from mpm_nodes.kernels.collisions.posing import PoseKeys, ShapeKeys, pose_bodies
 from mpm_nodes.kernels.level_sets.level_set import (
@@ -276,7 +277,7 @@ class ColliderSet(Store):
         """Return the contacts of the grid's nodes."""
         copies = _NO_COPIES if grid.copies is None else grid.copies[:3]
         numbers = np.array([grid.least_mass]), np.array([grid.spline])
-        view = contact_rows.GridView(grid.array("momentum"), grid.coord, grid.packed, *numbers, *copies)
+        view = contact_rows.GridView(grid.array("momentum"), grid.coord, grid.packed, _around(grid), *numbers, *copies)
         motion, shapes = (grid.h, grid.origin - self.origin, self._dt), self.shapes()
         found = self._contacts.filled(
             grid.packed, lambda found, blocks: collision_grid.list_contacts(found, blocks, view, *motion, *shapes)
@@ -318,6 +319,19 @@ class ColliderSet(Store):
 
 
 _NO_COPIES = (np.zeros(0, np.int64), np.zeros((0, 4), np.int64), np.zeros(0, np.int32))
+
+
+def _around(grid: GridStore) -> np.ndarray:
+    """Return which blocks of a grid lie around each, as `find_around` writes them."""
+    copies = grid.copies is not None
+
+    def find() -> np.ndarray:
+        around = np.empty((grid.count, 27), np.int32)
+        find_around(grid.packed, copies, around)
+        return around
+
+    found: np.ndarray = grid.derived(f"around, {copies}", find)
+    return found
 
 
 def _checked(collider: Collider) -> PosedLevelSets:

@@ -45,7 +45,7 @@ from mpm_nodes.kernels.collisions.sides import nearer_part, side_of_plate, sides
 from mpm_nodes.kernels.collisions.touching import BEHIND, FARTHEST, depth_behind, gap_before
 from mpm_nodes.kernels.collisions.wall_contacts import list_wall, may_touch, write_wall
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const
 from mpm_nodes.kernels.lanes.indexed import mask_bits
@@ -77,8 +77,8 @@ def list_contacts(found, blocks, grid, h, shift, dt, walls, bodies):
         bodies: `Bodies`.
     """
     for side in range(WALL_ROWS):
-        write_wall(found.rows[side], side, bodies.real.shape[0] + side, walls)
-    given = (blocks, lend(grid), (h, shift, dt), lend(walls), lend(bodies), lend(found))
+        write_wall(found.rows[side], side, len(bodies.real) + side, walls)
+    given = (plain(blocks), lend_plain(grid), (h, shift, dt), lend_plain(walls), lend_plain(bodies), lend_plain(found))
     parallel_for(_list_block, striped_places(blocks.shape[0]), given)
 
 
@@ -94,30 +94,30 @@ def _note(found, block, node, surface, n, motion, held_by, u):
     at = found.start[block] + found.counts[block]
     found.counts[block] += 1
     if at < found.stop[block]:
-        row = found.rows[at]
+        rows = found.rows
         write_place(found.places, found.ratios, at, (block * 64 + node, fellow, level, at, ratio))
-        row[NODE], row[RULE_OF], row[FRICTION_OF], row[LEVEL] = block * 64 + node, rule, friction, level
-        row[NORMAL], row[NORMAL + 1], row[NORMAL + 2] = n
-        row[BODY], row[BODY + 1], row[BODY + 2] = w
-        row[FELLOW], row[RATIO], row[LAG], row[COMES] = fellow, ratio, lag, 0.0
-        row[FELLOW_BODY], row[FELLOW_BODY + 1], row[FELLOW_BODY + 2] = u
+        rows[at, NODE], rows[at, RULE_OF], rows[at, FRICTION_OF], rows[at, LEVEL] = block * 64 + node, rule, friction, level
+        rows[at, NORMAL], rows[at, NORMAL + 1], rows[at, NORMAL + 2] = n
+        rows[at, BODY], rows[at, BODY + 1], rows[at, BODY + 2] = w
+        rows[at, FELLOW], rows[at, RATIO], rows[at, LAG], rows[at, COMES] = fellow, ratio, lag, 0.0
+        rows[at, FELLOW_BODY], rows[at, FELLOW_BODY + 1], rows[at, FELLOW_BODY + 2] = u
 
 
 # ---------------------------------------------------------------- blocks
 @part
 def _list_block(place, blocks, grid, motion, walls, bodies, found):
-    index = striped(place, blocks.shape[0])
-    if index >= blocks.shape[0]:
+    index = striped(place, len(blocks))
+    if index >= len(blocks):
         return
     block = blocks[index]
     found.counts[block] = 0
     coord = grid.coord
     base = (4 * coord[block, 0], 4 * coord[block, 1], 4 * coord[block, 2])
-    if bodies.real.shape[0]:
+    if len(bodies.real):
         _meet_bodies(block, grid, base, motion, bodies, found)
     for side in range(6):
         if int(walls.rules[side]) < OPEN and may_touch(side, base, motion, walls):
-            list_wall(block, side, bodies.real.shape[0] + side, grid, base, motion, walls, found)
+            list_wall(block, side, len(bodies.real) + side, grid, base, motion, walls, found)
 
 
 @part
@@ -126,8 +126,8 @@ def _meet_bodies(block, grid, base, motion, bodies, found):
     h, shift, _ = motion
     m0, m1, m2 = shift[0] + h * (base[0] + 1.5), shift[1] + h * (base[1] + 1.5), shift[2] + h * (base[2] + 1.5)
     frames = (np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32))
-    for b in range(bodies.real.shape[0]):
-        for node in range(64 * int(grid.master.shape[0] > 0 and bodies.integer[b, PLATE] >= 0)):
+    for b in range(len(bodies.real)):
+        for node in range(64 * int(len(grid.master) > 0 and bodies.integer[b, PLATE] >= 0)):
             if _has_sides(grid, block, node, b, bodies):
                 _meet_side(block, node, grid, base, b, motion, bodies, found)
         if not write_frame(frames, np.int64(0), b, np.int64(1), (m0, m1, m2), HALF_DIAGONAL, (h, 0.0, REACH), bodies):
@@ -184,7 +184,7 @@ def _meet_node(block, node, grid, base, b, motion, bodies, found):
 @inline
 def _has_sides(grid, block, node, b, bodies):
     """Return whether matter of a block has its node on a side of one of the plates of body b."""
-    if grid.master.shape[0] == 0 or bodies.integer[b, PLATE] < 0:
+    if len(grid.master) == 0 or bodies.integer[b, PLATE] < 0:
         return False
     plates = ((np.int64(1) << (2 * bodies.integer[b, PLATES])) - 1) << (2 * bodies.integer[b, PLATE])
     return (sides_seen(grid.block_sides[block], 64 * block + node, grid.node_sides) & plates) != 0
