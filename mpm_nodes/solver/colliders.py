@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from mpm_nodes.data import COLLIDERS, Collider, CollisionRule, Limit, MpmNodesError, Walls
 from mpm_nodes.graph.clock import FrameClock
-from mpm_nodes.kernels.collisions import contact_rows, response, sides
+from mpm_nodes.kernels.collisions import contact_rows, node_surfaces, response, sides
 from mpm_nodes.kernels.collisions import grid as collision_grid
 from mpm_nodes.kernels.collisions import paths as collision_paths
 from mpm_nodes.kernels.collisions import rules as collision
+from mpm_nodes.kernels.collisions.fellows import find_around
 from mpm_nodes.kernels.collisions.particle_blocks import ParticleBlocks
 from mpm_nodes.kernels.collisions.posing import PoseKeys, ShapeKeys, pose_bodies
 from mpm_nodes.kernels.level_sets.level_set import (
@@ -45,6 +46,7 @@ from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.plates import Splines, find_sheets, is_plate
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store
+from mpm_nodes.solver.told_nodes import ToldNodes
 from mpm_nodes.solver.walls import WallSet
 
 RULES = {CollisionRule.STICKY: collision.STICKY, CollisionRule.SLIP: collision.SLIP, CollisionRule.SEPARATE: collision.SEPARATE}
@@ -122,6 +124,7 @@ class ColliderSet(Store):
         self._times = np.zeros(2)
         self._dt = 0.0
         self._contacts: ContactLists = ContactLists() if previous is None else previous._contacts
+        self._told: ToldNodes = ToldNodes() if previous is None else previous._told
 
     def _pack_keys(self, shapes: Sequence[PosedLevelSets]) -> None:
         nothing = [np.zeros(0)]
@@ -194,8 +197,8 @@ class ColliderSet(Store):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of packed level sets."""
-        return sum(array.nbytes for array in self._lattices)
+        """Bytes of packed level sets, and of what nodes were told by bodies."""
+        return sum(array.nbytes for array in self._lattices) + self._told.nbytes
 
     def limits(self, distance: float) -> Iterator[tuple[Limit, str, float]]:
         """Yield what limits dt: the limit, the collider's name, and the longest substep [s].
@@ -276,10 +279,16 @@ class ColliderSet(Store):
         """Return the contacts of the grid's nodes."""
         copies = _NO_COPIES if grid.copies is None else grid.copies[:3]
         numbers = np.array([grid.least_mass]), np.array([grid.spline])
-        view = contact_rows.GridView(grid.array("momentum"), grid.coord, grid.packed, *numbers, *copies)
-        motion, shapes = (grid.h, grid.origin - self.origin, self._dt), self.shapes()
+        view = contact_rows.GridView(grid.array("momentum"), grid.coord, grid.packed, _around(grid), *numbers, *copies)
+        motion, (walls, bodies) = (grid.h, grid.origin - self.origin, self._dt), self.shapes()
+        told = self._told.of(
+            (grid.packed, grid.copies),
+            grid.count,
+            bodies,
+            lambda which, out: node_surfaces.find_out_of_reach(view, motion, which, bodies, out),
+        )
         found = self._contacts.filled(
-            grid.packed, lambda found, blocks: collision_grid.list_contacts(found, blocks, view, *motion, *shapes)
+            grid.packed, lambda found, blocks: collision_grid.list_contacts(found, blocks, view, motion, walls, bodies, told)
         )
         response.leave_pinched_fellows(found, np.flatnonzero(found.counts), grid.slots(), self._contacts.following())
         return found
@@ -318,6 +327,19 @@ class ColliderSet(Store):
 
 
 _NO_COPIES = (np.zeros(0, np.int64), np.zeros((0, 4), np.int64), np.zeros(0, np.int32))
+
+
+def _around(grid: GridStore) -> np.ndarray:
+    """Return which blocks of a grid lie around each, as `find_around` writes them."""
+    copies = grid.copies is not None
+
+    def find() -> np.ndarray:
+        around = np.empty((grid.count, 27), np.int32)
+        find_around(grid.packed, copies, around)
+        return around
+
+    found: np.ndarray = grid.derived(f"around, {copies}", find)
+    return found
 
 
 def _checked(collider: Collider) -> PosedLevelSets:

@@ -11,7 +11,7 @@ from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, cl
 from mpm_nodes.kernels.collisions.paths import collide_particle
 from mpm_nodes.kernels.collisions.posing import sample_body
 from mpm_nodes.kernels.collisions.rules import to_body
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain
 from mpm_nodes.kernels.lanes.arithmetic import const
 from mpm_nodes.kernels.lanes.indexed import mask_bits
 from mpm_nodes.kernels.lanes.memory import load
@@ -75,7 +75,7 @@ def cloud(dtype: type, seed: int = 1, count: int = 6000) -> ParticleStore:
 @numba.njit
 def every_path(cloud, velocity, dt, walls, doomed, b):
     """Collide every particle by itself, with every body."""
-    bodies = lend(b)
+    bodies = lend_plain(b)
     offset, stride, coord, start, unit, h, shift = cloud
     every = np.arange(b.real.shape[0])
     for q in range(len(coord)):
@@ -132,7 +132,7 @@ def test_particles_past_many_bodies_and_walls(dtype):
 @numba.njit
 def clear_points(b, x, offset, h, arrays):
     """Return which points at `offset` [cells] from x are found clear of body b at the end of the substep."""
-    bodies = lend(arrays)
+    bodies = lend_plain(arrays)
     clear = np.ones(offset.shape[1], np.bool_)
     reals, integers = np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32)
     if write_frame((reals, integers), 0, b, 1, (x[0], x[1], x[2]), 14.0, (h, 0.0, 0.0), bodies):
@@ -148,7 +148,7 @@ def clear_points(b, x, offset, h, arrays):
 @numba.njit
 def distances(b, points, arrays):
     """Return phi [m] of body b at the end of the substep at points, shape (3, n)."""
-    bodies, phi = lend(arrays), np.empty(points.shape[1])
+    bodies, phi = lend_plain(arrays), np.empty(points.shape[1])
     for p in range(phi.size):
         y0, y1, y2 = to_body(b, 1, points[0, p], points[1, p], points[2, p], bodies.real)
         phi[p] = sample_body(b, 1.0, y0, y1, y2, bodies)[0]

@@ -50,6 +50,17 @@ def test_elements_are_those_of_the_arrays():
     np.testing.assert_allclose(result, (lent.table[:, 0] + lent.table[:, 1]) * lent.values + lent.table[:, 2] * lent.flags)
 
 
+@compiled(fastmath=False)
+def _lengths(lent):
+    elements = plain(lent.values)
+    return len(lend_plain(lent).table), len(elements)
+
+
+def test_the_number_of_elements_is_known():
+    """Rows of a table, and numbers of a row."""
+    assert _lengths(_lender(7)) == (7, 7)
+
+
 def _counts(of: Any) -> bool:
     """Return whether the loop counts references; compiled here, since a kernel from the cache has no text."""
     lender = types.NamedTuple([of(numba.typeof(array)) for array in _lender()], Lender)

@@ -44,14 +44,23 @@ class ContactList(NamedTuple):
 
 
 class GridView(NamedTuple):
-    """The grid as contacts see it: (px, py, pz, m) of the nodes, flat; blocks, shape (n, 3); their packed coordinates, ascending;
-    mass of a node that counts as empty, shape (1,); nodes of the widest spline along an axis, shape (1,); of a grid whose nodes
-    have copies on the sides of plates the sides of each block's matter and of each node, and the master of each node (`sides`),
-    empty arrays else."""
+    """The grid as contacts see it.
+
+    Attributes:
+        momentum: (px, py, pz, m) of the nodes, flat.
+        coord: Blocks, shape (n, 3).
+        packed: Their packed coordinates, ascending.
+        around: The blocks around each, as `fellows.find_around` writes them.
+        least_mass: Mass of a node that counts as empty, shape (1,).
+        spline: Nodes of the widest spline along an axis, shape (1,).
+        block_sides, node_sides, master: Of a grid whose nodes have copies on the sides of plates the sides of each block's matter
+            and of each node, and the master of each node (`sides`); empty arrays else.
+    """
 
     momentum: np.ndarray
     coord: np.ndarray
     packed: np.ndarray
+    around: np.ndarray
     least_mass: np.ndarray
     spline: np.ndarray
     block_sides: np.ndarray
@@ -68,7 +77,7 @@ def write_place(places, ratios, at, contact):
 @inline
 def answers(grid, node):
     """Return whether a node has mass, and velocities of its own or those of its copies to answer for."""
-    return grid.momentum[node * 4 + 3] > 0.0 and (grid.master.shape[0] == 0 or grid.master[node] == node)
+    return grid.momentum[node * 4 + 3] > 0.0 and (len(grid.master) == 0 or grid.master[node] == node)
 
 
 @inline

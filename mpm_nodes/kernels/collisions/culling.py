@@ -124,7 +124,7 @@ def _write_lattice(frames, k, b, p, a, h, bodies):
     lattice = bodies.integer[b, KEY_LATTICES]
     sampled = lattice == bodies.integer[b, KEY_LATTICES + 1] and lattice == bodies.integer[b, KEY_LATTICES + 3]
     integers[place + FORM] = LEVEL_SET
-    if not sampled or bodies.values.size < PADDED_VOLUME or max(bodies.values.size, bodies.table.size) >= 1 << 31:
+    if not sampled or len(bodies.values) < PADDED_VOLUME or max(len(bodies.values), len(bodies.table)) >= 1 << 31:
         integers[place + FORM] = NEITHER
         return
     ints, to_voxel, cells = bodies.lattice_integer, bodies.lattice_real, 1.0 / h

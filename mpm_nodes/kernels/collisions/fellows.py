@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.collisions.sides import kept_apart, sides_seen
-from mpm_nodes.kernels.compile.jit import inline, part
+from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.transfers.binning import BODY_BITS, packed_neighbour
 
-__all__ = ["DEEPEST", "GOAL", "REACH", "block_at", "fellow_of", "node_at", "ratio_of"]
+__all__ = ["DEEPEST", "GOAL", "REACH", "block_beside", "fellow_of", "find_around", "node_at", "node_of", "ratio_of", "sides_at"]
 
 REACH = 0.5 - 1e-6
 """Nodes nearer to a surface than this are in contact [cells]; the layer beyond is that of the fellows. Rounding does not decide."""
@@ -22,37 +22,43 @@ HEAVIER = 1.0 + 1e-5
 """A node is the heavier of two from here on [mass of the other]."""
 
 
-@inline
-def _first_from(packed, key):
-    """Return the place of the first packed coordinate that is not below a key."""
-    low, high = 0, packed.shape[0]
-    while low < high:
-        middle = (low + high) >> 1
-        if packed[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+@compiled(fastmath=False)
+def find_around(packed, copies, around):
+    """Write which blocks lie at the 27 places around each block, -1 for none; those of one body, or of any where nodes have copies.
+
+    Args:
+        packed: Packed coordinates of the blocks, ascending.
+        copies: Whether nodes have copies: then it is the first block of each place.
+        around: Written, shape (n, 27), int32; see `block_beside`.
+    """
+    for column in range(27):
+        at = 0
+        for block in range(packed.size):
+            key = packed_neighbour(packed[block], column // 9 - 1, column // 3 % 3 - 1, column % 3 - 1)
+            bits = BODY_BITS if copies else 0
+            while at < packed.size and packed[at] >> bits < key >> bits:
+                at += 1
+            around[block, column] = at if at < packed.size and packed[at] >> bits == key >> bits else -1
 
 
 @inline
-def block_at(packed, key):
-    """Return the place of a packed coordinate, or -1."""
-    low = _first_from(packed, key)
-    return low if low < packed.shape[0] and packed[low] == key else -1
+def block_beside(grid, block, x, y, z):
+    """Return the block that lies x, y, z blocks from another, none of them farther than one, or -1."""
+    if max(abs(x), abs(y), abs(z)) > 1:
+        return np.int64(-1)
+    return np.int64(grid.around[block, 9 * x + 3 * y + z + 13])
 
 
 @part
-def _copy_at(grid, sides, key, rest):
-    """Return the master of node `rest` of the blocks at a packed coordinate for matter of these sides, or -1."""
-    place = key >> BODY_BITS
-    block = _first_from(grid.packed, place << BODY_BITS)
-    while block < grid.packed.shape[0] and grid.packed[block] >> BODY_BITS == place:
+def _copy_at(grid, sides, first, rest):
+    """Return the master of node `rest` of the blocks at a place, from its first on, for matter of these sides, or -1."""
+    place, block = grid.packed[first] >> BODY_BITS, first
+    while block < len(grid.packed) and grid.packed[block] >> BODY_BITS == place:
         node, other = 64 * block + rest, grid.block_sides[block]
         if kept_apart(sides, sides_seen(sides, node, grid.node_sides)) == kept_apart(
             other, sides_seen(other, node, grid.node_sides)
         ):
-            return np.int64(grid.master[64 * block + rest])
+            return np.int64(grid.master[node])
         block += 1
     return np.int64(-1)
 
@@ -60,26 +66,23 @@ def _copy_at(grid, sides, key, rest):
 @part
 def node_at(grid, block, x, y, z):
     """Return the node at places x, y, z counted from a block's first, or -1 where the grid has none."""
-    return node_of(grid, block, grid.block_sides[block] if grid.master.shape[0] else np.int64(0), x, y, z)
+    return node_of(grid, block, grid.block_sides[block] if len(grid.master) else np.int64(0), x, y, z)
 
 
 @part
 def node_of(grid, block, sides, x, y, z):
     """Return the node at places x, y, z counted from a block's first that matter of these sides has, or -1."""
-    if grid.master.shape[0]:
-        key = packed_neighbour(grid.packed[block], x >> 2, y >> 2, z >> 2)
-        return _copy_at(grid, sides, key, (x & 3) * 16 + (y & 3) * 4 + (z & 3))
-    if (x >> 2) | (y >> 2) | (z >> 2):
-        block = block_at(grid.packed, packed_neighbour(grid.packed[block], x >> 2, y >> 2, z >> 2))
-        if block < 0:
-            return np.int64(-1)
-    return np.int64(block * 64 + (x & 3) * 16 + (y & 3) * 4 + (z & 3))
+    rest = (x & 3) * 16 + (y & 3) * 4 + (z & 3)
+    beside = block_beside(grid, block, x >> 2, y >> 2, z >> 2)
+    if beside < 0:
+        return np.int64(-1)
+    return _copy_at(grid, sides, beside, rest) if len(grid.master) else np.int64(beside * 64 + rest)
 
 
 @inline
 def sides_at(grid, block, node):
     """Return the sides of a block's matter, and of plates that it is too far from to have one, those on which its node lies."""
-    if grid.master.shape[0] == 0:
+    if len(grid.master) == 0:
         return np.int64(0)
     matter = grid.block_sides[block]
     return matter | kept_apart(matter, sides_seen(matter, 64 * block + node, grid.node_sides))

@@ -37,31 +37,21 @@ from mpm_nodes.kernels.collisions.contact_rows import (
     answers,
     write_place,
 )
-from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
+from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS
 from mpm_nodes.kernels.collisions.fellows import REACH, fellow_of
+from mpm_nodes.kernels.collisions.node_surfaces import has_sides, hides_fellow, nodes_out_of_reach, surface_at
 from mpm_nodes.kernels.collisions.posing import body_velocity
-from mpm_nodes.kernels.collisions.rules import OPEN, sample, striped, striped_places, to_body, world_normal
-from mpm_nodes.kernels.collisions.sides import nearer_part, side_of_plate, sides_seen, through_plate
-from mpm_nodes.kernels.collisions.touching import BEHIND, FARTHEST, depth_behind, gap_before
+from mpm_nodes.kernels.collisions.rules import OPEN, striped, striped_places, to_body
+from mpm_nodes.kernels.collisions.touching import FARTHEST, gap_before
 from mpm_nodes.kernels.collisions.wall_contacts import list_wall, may_touch, write_wall
-from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.jit import compiled, part
+from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.lanes.arithmetic import broadcast, const
-from mpm_nodes.kernels.lanes.indexed import mask_bits
-from mpm_nodes.kernels.lanes.memory import lane_constant, load_splat
-from mpm_nodes.kernels.level_sets.level_set import FRICTION, KIND, LEVEL_SET, PLATE, PLATES, RULE
-
-NODE_Y, NODE_Z = lane_constant([n // 4 - 1.5 for n in range(16)]), lane_constant([n % 4 - 1.5 for n in range(16)])
-"""Places of the sixteen nodes of a slice of a block, from its middle [cells]."""
-HALF_DIAGONAL = 2.6
-"""No node of a block is farther from its middle [cells]."""
-ALL_CLEAR = 65535
-"""Bits of sixteen nodes that lie outside."""
+from mpm_nodes.kernels.level_sets.level_set import FRICTION, PLATE, RULE
 
 
 @compiled(fastmath=False)
-def list_contacts(found, blocks, grid, h, shift, dt, walls, bodies):
+def list_contacts(found, blocks, grid, motion, walls, bodies, told):
     """List the contacts of every node with mass on, behind or just before the surface of a body or wall, block by block.
 
     Those of a block come in the order of bodies and walls.
@@ -70,15 +60,15 @@ def list_contacts(found, blocks, grid, h, shift, dt, walls, bodies):
         found: `ContactList` that takes them.
         blocks: Places of the blocks to look at, int64.
         grid: `GridView` of the nodes: those without mass are left alone.
-        h: Grid spacing [m].
-        shift: Grid origin in the frame of the bodies, shape (3,) [m].
-        dt: Substep [s].
+        motion: Grid spacing [m]; grid origin in the frame of the bodies, shape (3,) [m]; substep [s].
         walls: `WallPlanes`.
         bodies: `Bodies`.
+        told: `Told`: what nodes know already, and are told now, of bodies that stand still.
     """
     for side in range(WALL_ROWS):
-        write_wall(found.rows[side], side, bodies.real.shape[0] + side, walls)
-    given = (blocks, lend(grid), (h, shift, dt), lend(walls), lend(bodies), lend(found))
+        write_wall(found.rows[side], side, len(bodies.real) + side, walls)
+    solids = (lend_plain(bodies), lend_plain(told))
+    given = (plain(blocks), lend_plain(grid), motion, lend_plain(walls), solids, lend_plain(found))
     parallel_for(_list_block, striped_places(blocks.shape[0]), given)
 
 
@@ -94,139 +84,88 @@ def _note(found, block, node, surface, n, motion, held_by, u):
     at = found.start[block] + found.counts[block]
     found.counts[block] += 1
     if at < found.stop[block]:
-        row = found.rows[at]
+        rows = found.rows
         write_place(found.places, found.ratios, at, (block * 64 + node, fellow, level, at, ratio))
-        row[NODE], row[RULE_OF], row[FRICTION_OF], row[LEVEL] = block * 64 + node, rule, friction, level
-        row[NORMAL], row[NORMAL + 1], row[NORMAL + 2] = n
-        row[BODY], row[BODY + 1], row[BODY + 2] = w
-        row[FELLOW], row[RATIO], row[LAG], row[COMES] = fellow, ratio, lag, 0.0
-        row[FELLOW_BODY], row[FELLOW_BODY + 1], row[FELLOW_BODY + 2] = u
+        rows[at, NODE], rows[at, RULE_OF], rows[at, FRICTION_OF], rows[at, LEVEL] = block * 64 + node, rule, friction, level
+        rows[at, NORMAL], rows[at, NORMAL + 1], rows[at, NORMAL + 2] = n
+        rows[at, BODY], rows[at, BODY + 1], rows[at, BODY + 2] = w
+        rows[at, FELLOW], rows[at, RATIO], rows[at, LAG], rows[at, COMES] = fellow, ratio, lag, 0.0
+        rows[at, FELLOW_BODY], rows[at, FELLOW_BODY + 1], rows[at, FELLOW_BODY + 2] = u
 
 
 # ---------------------------------------------------------------- blocks
 @part
-def _list_block(place, blocks, grid, motion, walls, bodies, found):
-    index = striped(place, blocks.shape[0])
-    if index >= blocks.shape[0]:
+def _list_block(place, blocks, grid, motion, walls, solids, found):
+    index = striped(place, len(blocks))
+    if index >= len(blocks):
         return
     block = blocks[index]
     found.counts[block] = 0
-    coord = grid.coord
+    held = _held_nodes(grid, block)
+    if held == 0:
+        return
+    count, coord = len(solids[0].real), grid.coord
     base = (4 * coord[block, 0], 4 * coord[block, 1], 4 * coord[block, 2])
-    if bodies.real.shape[0]:
-        _meet_bodies(block, grid, base, motion, bodies, found)
+    if count:
+        _meet_bodies(block, held, grid, base, motion, solids, found)
     for side in range(6):
         if int(walls.rules[side]) < OPEN and may_touch(side, base, motion, walls):
-            list_wall(block, side, bodies.real.shape[0] + side, grid, base, motion, walls, found)
+            list_wall(block, side, count + side, grid, base, motion, walls, found)
 
 
 @part
-def _meet_bodies(block, grid, base, motion, bodies, found):
-    """List contacts of a block's nodes with the bodies, in order: sixteen are tried at a time, then each that is left."""
-    h, shift, _ = motion
-    m0, m1, m2 = shift[0] + h * (base[0] + 1.5), shift[1] + h * (base[1] + 1.5), shift[2] + h * (base[2] + 1.5)
+def _held_nodes(grid, block):
+    """Return the bits of those nodes of a block that answer for mass."""
+    held = np.int64(0)
+    for node in range(64):
+        if answers(grid, 64 * block + node):
+            held |= np.int64(1) << node
+    return held
+
+
+@part
+def _meet_bodies(block, held, grid, base, motion, solids, found):
+    """List contacts of a block's nodes with the bodies, in order; those on sides of a body's plates come first."""
+    bodies, told = solids
     frames = (np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32))
-    for b in range(bodies.real.shape[0]):
-        for node in range(64 * int(grid.master.shape[0] > 0 and bodies.integer[b, PLATE] >= 0)):
-            if _has_sides(grid, block, node, b, bodies):
-                _meet_side(block, node, grid, base, b, motion, bodies, found)
-        if not write_frame(frames, np.int64(0), b, np.int64(1), (m0, m1, m2), HALF_DIAGONAL, (h, 0.0, REACH), bodies):
+    for b in range(len(bodies.real)):
+        if told.column[b] >= 0:
+            out = told.out[block, told.column[b]]
+        else:
+            out = nodes_out_of_reach(block, held, b, grid, motion, frames, bodies)
+        left = held & ~out
+        if left == 0:
             continue
-        for layer in range(4):
-            clear = _clear_nodes(layer, frames, 1.0 / h, bodies)
-            for rest in range(16 * int(clear != ALL_CLEAR)):
-                if not clear >> rest & 1 and not _has_sides(grid, block, 16 * layer + rest, b, bodies):
-                    _meet_node(block, 16 * layer + rest, grid, base, b, motion, bodies, found)
+        sides = len(grid.master) > 0 and bodies.integer[b, PLATE] >= 0
+        for turn in range(1 + int(sides)):
+            for node in range(64):
+                if left >> node & 1 and (not sides or has_sides(grid, block, node, b, bodies) == (turn == 0)):
+                    _meet_node(block, node, grid, base, b, motion, solids, found)
 
 
 @part
-def _clear_nodes(layer, frames, per_metre, bodies):
-    """Return the bits of those nodes of a layer of a block that surely lie out of reach of the body of frame 0."""
-    like = load_splat(frames[0], 0)
-    o0, zero = broadcast(like, layer - 1.5), const(like, 0.0)
-    return mask_bits(clear_lanes(frames, 0, (o0, NODE_Y(like), NODE_Z(like)), (zero, zero, zero), per_metre, bodies))
-
-
-@part
-def _meet_node(block, node, grid, base, b, motion, bodies, found):
-    """List the contact of a node of a block with body b, if it has mass and the surface is near or it lies behind it."""
-    if not answers(grid, block * 64 + node):
-        return
-    h, shift, dt = motion
+def _meet_node(block, node, grid, base, b, motion, solids, found):
+    """List the contact of a node of a block with body b, if the surface is near or it lies behind it."""
+    (h, shift, dt), (bodies, told) = motion, solids
     x0 = shift[0] + h * (base[0] + (node >> 4))
     x1 = shift[1] + h * (base[1] + ((node >> 2) & 3))
     x2 = shift[2] + h * (base[2] + (node & 3))
-    y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
-    phi, g0, g1, g2 = sample(b, 1.0, y0, y1, y2, bodies)
+    y = to_body(b, 1, x0, x1, x2, bodies.real)
+    phi, n0, n1, n2, depth = surface_at(block, node, b, y, h, grid, bodies, told)
     if phi >= REACH * h:
         return
-    n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
     n = (n0, n1, n2)
-    depth = depth_behind(b, (y0, y1, y2), h, (phi, g0, g1, g2), bodies)
     gap = gap_before(grid, block, node, phi / h, n, depth)
     if gap >= FARTHEST:
         return
-    w0, w1, w2 = body_velocity(b, dt, y0, y1, y2, bodies)
+    w = body_velocity(b, dt, y[0], y[1], y[2], bodies)
     fellow, ratio, s0, s1, s2 = fellow_of(grid, block, node, phi / h, n0, n1, n2)
-    u0, u1, u2 = w0, w1, w2
+    u = w
     if fellow >= 0:
-        y0, y1, y2 = to_body(b, 1, x0 + h * s0, x1 + h * s1, x2 + h * s2, bodies.real)
-        u0, u1, u2 = body_velocity(b, dt, y0, y1, y2, bodies)
-        # deep inside, a level set knows neither its distance nor its normal well: what it takes for outside may lie inside
-        if bodies.integer[b, KIND] == LEVEL_SET and sample(b, 1.0, y0, y1, y2, bodies)[0] < 0.5 * REACH * h:
+        y = to_body(b, 1, x0 + h * s0, x1 + h * s1, x2 + h * s2, bodies.real)
+        u = body_velocity(b, dt, y[0], y[1], y[2], bodies)
+        if hides_fellow((block, node), b, fellow, y, h, grid, bodies, told):
             fellow, ratio = np.int64(-1), 0.0
     surface = (b, bodies.integer[b, RULE], bodies.real[b, FRICTION])
-    held_by, w, u = (fellow, ratio), (w0, w1, w2), (u0, u1, u2)
     surface, w, lag = across(gap, surface, ratio, h / dt, n, w)
-    _note(found, block, node, surface, n, (w, lag), held_by, u)
-
-
-@inline
-def _has_sides(grid, block, node, b, bodies):
-    """Return whether matter of a block has its node on a side of one of the plates of body b."""
-    if grid.master.shape[0] == 0 or bodies.integer[b, PLATE] < 0:
-        return False
-    plates = ((np.int64(1) << (2 * bodies.integer[b, PLATES])) - 1) << (2 * bodies.integer[b, PLATE])
-    return (sides_seen(grid.block_sides[block], 64 * block + node, grid.node_sides) & plates) != 0
-
-
-@part
-def _meet_side(block, node, grid, base, b, motion, bodies, found):
-    """List the contact of a node with the plates of body b as matter on one side sees them: all not on that side is plate.
-
-    Of several plates of a body that which the node lies deepest in counts.
-    """
-    if not answers(grid, block * 64 + node):
-        return
-    h, shift, dt = motion
-    x0 = shift[0] + h * (base[0] + (node >> 4))
-    x1 = shift[1] + h * (base[1] + ((node >> 2) & 3))
-    x2 = shift[2] + h * (base[2] + (node & 3))
-    y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
-    deepest = (np.inf, 0.0, 0.0, 0.0)
-    matter, first = grid.block_sides[block], bodies.integer[b, PLATE]
-    seen = sides_seen(matter, 64 * block + node, grid.node_sides)
-    for sheet in range(bodies.integer[b, PLATES]):
-        side = through_plate(first + sheet, matter, seen)
-        if side:
-            met = side_of_plate((b, np.int64(sheet)), side, np.int64(1), (y0, y1, y2), h, bodies)
-            if met[0] < deepest[0]:
-                deepest = met
-    phi, g0, g1, g2 = nearer_part(b, np.int64(1), (y0, y1, y2), deepest, h, bodies)
-    if phi >= REACH * h:
-        return
-    n0, n1, n2 = world_normal(b, 1.0, g0, g1, g2, bodies.real)
-    n = (n0, n1, n2)
-    gap = gap_before(grid, block, node, phi / h, n, BEHIND)
-    if gap >= FARTHEST:
-        return
-    w0, w1, w2 = body_velocity(b, dt, y0, y1, y2, bodies)
-    fellow, ratio, s0, s1, s2 = fellow_of(grid, block, node, phi / h, n0, n1, n2)
-    u0, u1, u2 = w0, w1, w2
-    if fellow >= 0:
-        y0, y1, y2 = to_body(b, 1, x0 + h * s0, x1 + h * s1, x2 + h * s2, bodies.real)
-        u0, u1, u2 = body_velocity(b, dt, y0, y1, y2, bodies)
-    surface = (b, bodies.integer[b, RULE], bodies.real[b, FRICTION])
-    held_by, w, u = (fellow, ratio), (w0, w1, w2), (u0, u1, u2)
-    surface, w, lag = across(gap, surface, ratio, h / dt, n, w)
-    _note(found, block, node, surface, n, (w, lag), held_by, u)
+    _note(found, block, node, surface, n, (w, lag), (fellow, ratio), u)

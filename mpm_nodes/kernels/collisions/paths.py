@@ -27,7 +27,7 @@ from mpm_nodes.kernels.collisions.rules import (
 )
 from mpm_nodes.kernels.collisions.sides import slide_off_edge
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import both, broadcast, const
 from mpm_nodes.kernels.lanes.indexed import mask_bits, to_single
@@ -79,7 +79,7 @@ def collide_particle_paths(cloud, velocity, drift, dt, walls, bodies, doomed):
         doomed: Set to 1 for particles beyond a deleting wall, shape (count,), uint8.
     """
     # the position update moves a particle by at most a cell along each axis, and it may be pushed out of bodies besides
-    given = (cloud, velocity, drift + 1.0 + PUSH, dt, walls, lend(bodies), doomed)
+    given = (cloud, velocity, drift + 1.0 + PUSH, dt, walls, lend_plain(bodies), doomed)
     parallel_for(_collide_particle_block, striped_places(cloud.block_coord.shape[0]), given)
 
 
@@ -107,7 +107,7 @@ def _collide_particle_block(place, cloud, velocity, reach, dt, walls, bodies, do
     b2 = shift[2] + h * (4.0 * block_coord[block, 2] + 3.5)
     sides = _wall_places(b0, b1, b2, h, walls.box, walls.rules)
     walled = max(sides[0], sides[2], sides[4]) > -reach or min(sides[1], sides[3], sides[5]) < reach
-    bodies_count = bodies.real.shape[0]
+    bodies_count = len(bodies.real)
     if bodies_count == 0 and not walled:
         return
     reals, integers = np.empty(bodies_count * FRAME_REALS, np.float32), np.empty(bodies_count * FRAME_INTEGERS, np.int32)
@@ -304,7 +304,7 @@ def _meet_walls(met, z, v, dt, walls):
 @compiled(fastmath=False)
 def distances_at(points, bodies, found):
     """Write distance [m] and normal of each body at its end pose at points, shape (n, 3); `found` has shape (n, bodies, 4)."""
-    parallel_for(_distances_at, points.shape[0], (points, lend(bodies), found))
+    parallel_for(_distances_at, points.shape[0], (points, lend_plain(bodies), found))
 
 
 @part
@@ -321,7 +321,7 @@ def penetration(cloud, bodies):
     """Return, for each body at its end pose, how many particles are inside and the greatest depth [m], shape (bodies, 2)."""
     blocks, real = cloud.block_coord.shape[0], bodies.real
     found = np.zeros((blocks, real.shape[0], 2))
-    parallel_for(_penetrate_block, striped_places(blocks), (cloud, lend(bodies), found))
+    parallel_for(_penetrate_block, striped_places(blocks), (cloud, lend_plain(bodies), found))
     total = np.zeros((real.shape[0], 2))
     for block in range(blocks):
         for b in range(real.shape[0]):

@@ -20,7 +20,7 @@ import numpy as np
 from mpm_nodes.kernels.collisions.posing import EVEN, beyond_sheet, sheet_of_body
 from mpm_nodes.kernels.collisions.rules import sample, striped, striped_places, to_body, world_normal
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.level_sets.level_set import FAR, KIND, LEVEL_SET, PLATE, PLATES, SIZES
 
@@ -204,7 +204,7 @@ def sides_of_particles(particles, block_sides, drift, plates, sides, mixed, bodi
         mixed: Whether a block's particles have other sides than it, uint8, written.
         bodies: `Bodies`.
     """
-    given = (particles, block_sides, 3.0**0.5 * drift, plates, sides, mixed, lend(bodies))
+    given = (particles, block_sides, 3.0**0.5 * drift, plates, sides, mixed, lend_plain(bodies))
     parallel_for(_sides_of_block, particles.block_coord.shape[0], given)
 
 
@@ -261,7 +261,7 @@ def mark_sides(coord, h, shift, plates, node_sides, bodies):
         node_sides: Sides of each node, shape (64 n, 4), int64, written: see HERE.
         bodies: `Bodies`.
     """
-    parallel_for(_mark_block, striped_places(coord.shape[0]), (coord, h, shift, plates, node_sides, lend(bodies)))
+    parallel_for(_mark_block, striped_places(coord.shape[0]), (coord, h, shift, plates, node_sides, lend_plain(bodies)))
 
 
 @part

@@ -6,6 +6,7 @@ import numpy as np
 
 from mpm_nodes.kernels.collisions.contact_rows import (
     BODY,
+    COLUMNS,
     FELLOW_BODY,
     FRICTION_OF,
     LAG,
@@ -17,11 +18,10 @@ from mpm_nodes.kernels.collisions.contact_rows import (
     answers,
     write_place,
 )
-from mpm_nodes.kernels.collisions.fellows import DEEPEST, GOAL, REACH, block_at, fellow_of, ratio_of
+from mpm_nodes.kernels.collisions.fellows import DEEPEST, GOAL, REACH, block_beside, fellow_of, ratio_of
 from mpm_nodes.kernels.collisions.touching import AHEAD, BEHIND, CLOSE, FARTHEST, SPAN, gap_before, gap_of, share_of
 from mpm_nodes.kernels.compile.jit import inline, part
 from mpm_nodes.kernels.lanes.memory import prefetch
-from mpm_nodes.kernels.transfers.binning import packed_neighbour
 
 NOWHERE = np.int64(-(1 << 40))
 """In the place of a layer of nodes that the grid does not have."""
@@ -51,8 +51,7 @@ def list_wall(block, side, level, grid, base, motion, walls, found):
     h, shift, dt = motion
     n0, n1, n2 = sign if axis == 0 else 0.0, sign if axis == 1 else 0.0, sign if axis == 2 else 0.0
     low = base[0] if axis == 0 else (base[1] if axis == 1 else base[2])
-    # arrays are taken out of their tuples once: each time counts references
-    momentum, copies, least_mass = grid.momentum, grid.master.shape[0] > 0, grid.least_mass[0]
+    momentum, copies, least_mass = grid.momentum, len(grid.master) > 0, grid.least_mass[0]
     places, ratios, at, stop = found.places, found.ratios, found.start[block] + found.counts[block], found.stop[block]
     fetched = False
     for layer in range(4):
@@ -104,13 +103,15 @@ def list_wall(block, side, level, grid, base, motion, walls, found):
 @part
 def _note_gap(found, at, side, gap, ratio, per_second):
     """Give a contact with a wall a row of its own: matter is still a gap before it [cells]."""
-    row, of = found.rows[at], found.rows[side]
-    row[:] = of
-    n, w = (of[NORMAL], of[NORMAL + 1], of[NORMAL + 2]), (of[BODY], of[BODY + 1], of[BODY + 2])
-    surface = (np.int64(of[LEVEL]), np.int64(of[RULE_OF]), of[FRICTION_OF])
+    rows = found.rows
+    for column in range(COLUMNS):
+        rows[at, column] = rows[side, column]
+    n = (rows[at, NORMAL], rows[at, NORMAL + 1], rows[at, NORMAL + 2])
+    w = (rows[at, BODY], rows[at, BODY + 1], rows[at, BODY + 2])
+    surface = (np.int64(rows[at, LEVEL]), np.int64(rows[at, RULE_OF]), rows[at, FRICTION_OF])
     surface, v, lag = across(gap, surface, ratio, per_second, n, w)
-    row[RULE_OF], row[FRICTION_OF], row[LAG] = surface[1], surface[2], lag
-    row[BODY], row[BODY + 1], row[BODY + 2] = v
+    rows[at, RULE_OF], rows[at, FRICTION_OF], rows[at, LAG] = surface[1], surface[2], lag
+    rows[at, BODY], rows[at, BODY + 1], rows[at, BODY + 2] = v
     found.places[at, SURFACE_PLACE] = at
 
 
@@ -135,7 +136,7 @@ def _layer_at(block, axis, layer, place, grid):
     stride, beyond = (16 if axis == 0 else (4 if axis == 1 else 1)), np.int64(block)
     if place >> 2:
         x, y, z = (place >> 2) * (axis == 0), (place >> 2) * (axis == 1), (place >> 2) * (axis == 2)
-        beyond = block_at(grid.packed, packed_neighbour(grid.packed[block], x, y, z))
+        beyond = block_beside(grid, block, x, y, z)
     return beyond * 64 + stride * ((place & 3) - layer) if beyond >= 0 else NOWHERE
 
 
@@ -148,7 +149,7 @@ def _layer_outside(block, axis, layer, sign, phi, grid):
     steps = np.int64(np.floor((GOAL - phi) * sign + 1e-6))
     rest = (GOAL - phi) * sign - steps
     # in the middle of two layers, and where nodes have copies, they are looked at one by one
-    if phi <= -DEEPEST or grid.master.shape[0] or abs(rest - 0.5) <= 1e-9:
+    if phi <= -DEEPEST or len(grid.master) or abs(rest - 0.5) <= 1e-9:
         return False, np.int64(0), 1.0
     steps += 1 if rest > 0.5 else 0
     out, place = phi + sign * steps, layer + steps

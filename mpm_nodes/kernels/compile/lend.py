@@ -87,7 +87,7 @@ def _load_lent(context: Any, builder: ir.IRBuilder, lent: Lent, pointer: ir.Valu
 
 # ---------------------------------------------------------------- elements alone
 class Plain(types.Type):
-    """numba type of an array's elements without the array: only single elements are read and written, from 0 on."""
+    """numba type of an array's elements without the array: only single elements are read and written, from 0 on; `len` is known."""
 
     def __init__(self, dtype: types.Type, ndim: int, mutable: bool) -> None:
         self.dtype, self.ndim, self.mutable = dtype, ndim, mutable
@@ -104,14 +104,14 @@ class Plain(types.Type):
 @register_model(Plain)
 class _PlainModel(models.StructModel):
     def __init__(self, manager: Any, kind: Plain) -> None:
-        super().__init__(manager, kind, [("data", types.CPointer(kind.dtype)), ("row", types.intp)])
+        super().__init__(manager, kind, [("data", types.CPointer(kind.dtype)), ("row", types.intp), ("length", types.intp)])
 
 
 def _plain_value(context: Any, builder: ir.IRBuilder, kind: types.Array, value: ir.Value) -> ir.Value:
     array = context.make_array(kind)(context, builder, value=value)
     made = cgutils.create_struct_proxy(Plain.of(kind))(context, builder)
     made.data = builder.bitcast(array.data, made.data.type)
-    made.row = builder.extract_value(array.shape, kind.ndim - 1)
+    made.row, made.length = builder.extract_value(array.shape, kind.ndim - 1), builder.extract_value(array.shape, 0)
     return made._getvalue()
 
 
@@ -147,6 +147,12 @@ def _index_of(array: Plain, index: types.Type) -> types.Type | None:
     return types.UniTuple(types.intp, 2) if pair else None
 
 
+@infer_global(len)
+class _PlainLen(AbstractTemplate):
+    def generic(self, args: tuple[types.Type, ...], kws: Any) -> Signature | None:
+        return signature(types.intp, args[0]) if isinstance(args[0], Plain) else None
+
+
 @infer_global(operator.getitem)
 class _PlainGet(AbstractTemplate):
     def generic(self, args: tuple[types.Type, ...], kws: Any) -> Signature | None:
@@ -169,6 +175,11 @@ def _address(context: Any, builder: ir.IRBuilder, kind: Plain, value: ir.Value, 
         row, column = cgutils.unpack_tuple(builder, index, 2)
         index = builder.add(builder.mul(row, array.row), column)
     return builder.gep(array.data, [index], inbounds=True)
+
+
+@lower_builtin(len, Plain)
+def _get_length(context: Any, builder: ir.IRBuilder, signature: Signature, args: list[ir.Value]) -> ir.Value:
+    return cgutils.create_struct_proxy(signature.args[0])(context, builder, value=args[0]).length
 
 
 @lower_builtin(operator.getitem, Plain, types.Any)

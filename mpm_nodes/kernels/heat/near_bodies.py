@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from mpm_nodes.kernels.collisions.rules import OPEN, sample, to_body, world_normal
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
 __all__ = ["FAR", "find_near_bodies"]
@@ -60,7 +60,7 @@ def _near_at(g, coord, h, shift, walls, bodies, near):
     for c in range(64 * g, 64 * g + 64):
         phi[c], which[c], opened[c] = FAR, -1, 1.0
         normal[3 * c] = normal[3 * c + 1] = normal[3 * c + 2] = 0.0
-    for b in range(bodies.real.shape[0]):
+    for b in range(len(bodies.real)):
         y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
         if sample(b, 1.0, y0, y1, y2, bodies)[0] > (HALF_DIAGONAL + REACH) * h:
             continue
@@ -82,7 +82,7 @@ def _near_at(g, coord, h, shift, walls, bodies, near):
             place = (n >> 4) if axis == 0 else (((n >> 2) & 3) if axis == 1 else (n & 3))
             n0, n1, n2 = sign if axis == 0 else 0.0, sign if axis == 1 else 0.0, sign if axis == 2 else 0.0
             distance = at_centre + sign * (place - 1.5)
-            _note(64 * g + n, bodies.real.shape[0] + side, distance, (n0, n1, n2), near)
+            _note(64 * g + n, len(bodies.real) + side, distance, (n0, n1, n2), near)
 
 
 @compiled(fastmath=False)
@@ -98,4 +98,4 @@ def find_near_bodies(coord, h, shift, walls, bodies, near):
         near: Written: phi, shape (64 n,), float64, FAR where there is none near; the normal, shape (192 n,), float64; which body,
             shape (64 n,), int32, walls behind the bodies and -1 for none; what bodies leave open, shape (64 n,), float64.
     """
-    parallel_for(_near_at, coord.shape[0], (coord, h, shift, walls, lend(bodies), near))
+    parallel_for(_near_at, coord.shape[0], (coord, h, shift, walls, lend_plain(bodies), near))

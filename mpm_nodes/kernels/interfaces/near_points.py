@@ -5,7 +5,7 @@ from __future__ import annotations
 from mpm_nodes.kernels.collisions.posing import body_velocity
 from mpm_nodes.kernels.collisions.rules import OPEN, sample, to_body, world_normal
 from mpm_nodes.kernels.compile.jit import compiled, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
 __all__ = ["find_distances", "find_footing", "find_touched"]
@@ -15,7 +15,7 @@ CHUNK = 256
 
 @part
 def _touched_at(c, points, normals, walls, bodies, reach, which, below):
-    count, (box, wall_rules) = bodies.real.shape[0], walls
+    count, (box, wall_rules) = len(bodies.real), walls
     for p in range(c * CHUNK, min((c + 1) * CHUNK, points.shape[0])):
         which[p], least = -1, reach
         x, y, z = points[p, 0], points[p, 1], points[p, 2]
@@ -53,14 +53,14 @@ def find_touched(points, normals, walls, bodies, reach, which, below):
         which: Written, shape (n,), int32; -1 where none is near.
         below: Written, shape (n, 4): its normal, of length 1, and its distance [m]; the normal only where one is near.
     """
-    parallel_for(_touched_at, -(-points.shape[0] // CHUNK), (points, normals, walls, lend(bodies), reach, which, below))
+    parallel_for(_touched_at, -(-points.shape[0] // CHUNK), (points, normals, walls, lend_plain(bodies), reach, which, below))
 
 
 @part
 def _footing_at(c, points, which, dt, bodies, footing):
     for p in range(c * CHUNK, min((c + 1) * CHUNK, points.shape[0])):
         b = which[p]
-        if 0 <= b < bodies.real.shape[0]:
+        if 0 <= b < len(bodies.real):
             y0, y1, y2 = to_body(b, 1, points[p, 0], points[p, 1], points[p, 2], bodies.real)
             footing[p, 0], footing[p, 1], footing[p, 2] = body_velocity(b, dt, y0, y1, y2, bodies)
 
@@ -76,7 +76,7 @@ def find_footing(points, which, dt, bodies, footing):
         bodies: `Bodies`.
         footing: Written, shape (n, 3) [m/s].
     """
-    parallel_for(_footing_at, -(-points.shape[0] // CHUNK), (points, which, dt, lend(bodies), footing))
+    parallel_for(_footing_at, -(-points.shape[0] // CHUNK), (points, which, dt, lend_plain(bodies), footing))
 
 
 @part
@@ -98,4 +98,4 @@ def find_distances(points, body, bodies, found):
         bodies: `Bodies`.
         found: Written, shape (n, 4): the unit normal out of the body, and the signed distance [m].
     """
-    parallel_for(_distances_at, -(-points.shape[0] // CHUNK), (points, body, lend(bodies), found))
+    parallel_for(_distances_at, -(-points.shape[0] // CHUNK), (points, body, lend_plain(bodies), found))

@@ -7,6 +7,8 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
+from mpm_nodes.kernels.compile.lend import Plain
+from mpm_nodes.kernels.lanes.memory import pointer_to
 from mpm_nodes.kernels.lanes.types import I32, LANES, MASK, WIDTH, LaneType, call_intrinsic, splat, suffix, vector
 
 _I64 = ir.IntType(64)
@@ -17,11 +19,12 @@ _KIND = {types.float32: "f32", types.int32: "i32"}
 def gather_lanes(context, array, index):
     """Load array[index] of every lane; the array holds float32 or int32, the caller keeps the int32 lanes `index` inside it."""
     kind = _KIND.get(getattr(array, "dtype", None))
-    if kind is None or not (array.is_c_contig and array.ndim == 1) or index != LANES["i32"]:
+    held = isinstance(array, Plain) or (isinstance(array, types.Array) and array.is_c_contig)
+    if kind is None or not (held and array.ndim == 1) or index != LANES["i32"]:
         raise TypingError(f"a contiguous 1-D array of float32 or int32 and int32 lanes needed, got {array} and {index}")
 
     def generate(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, value=args[0]).data
+        data = pointer_to(context, builder, types.void(array, types.intp), (args[0], _I64(0)))
         first = splat(builder, builder.ptrtoint(data, _I64), "i64")
         places = builder.sext(args[1], vector("i64"))
         addresses = builder.add(first, builder.shl(places, ir.Constant(vector("i64"), [2] * WIDTH)))  # 2^2 bytes each

@@ -293,7 +293,7 @@ def store_first(array, i, value, count):
 @intrinsic
 def prefetch(context, array, i):
     """Ask for the cache line of element `i`, which may lie anywhere: nothing is read."""
-    if not (isinstance(array, Bare) or (isinstance(array, types.Array) and array.is_c_contig and array.ndim == 1)):
+    if not (isinstance(array, Bare | Plain) or (isinstance(array, types.Array) and array.is_c_contig and array.ndim == 1)):
         raise TypingError(f"a contiguous 1-D array is needed, got {array}")
 
     def generate(context, builder, signature, args):

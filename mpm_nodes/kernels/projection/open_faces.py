@@ -14,7 +14,7 @@ from __future__ import annotations
 from mpm_nodes.kernels.collisions.posing import body_velocity
 from mpm_nodes.kernels.collisions.rules import SEPARATE, sample, to_body
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.level_sets.level_set import FRICTION, RULE
 from mpm_nodes.kernels.projection.solid_faces import HALF_DIAGONAL, TOUCHING
@@ -78,7 +78,7 @@ def _faces_at(g, axis, place, dt, bodies, cut, faces):
     (coord, h, shift), (share, carried) = place, faces
     b0, b1, b2 = shift[0] + h * 4 * coord[g, 0], shift[1] + h * 4 * coord[g, 1], shift[2] + h * 4 * coord[g, 2]
     o0, o1, o2 = 0.0 if axis == 0 else 0.5, 0.0 if axis == 1 else 0.5, 0.0 if axis == 2 else 0.5
-    for b in range(bodies.real.shape[0]):
+    for b in range(len(bodies.real)):
         if not cut[b] or _distance(b, b0 + 2.0 * h, b1 + 2.0 * h, b2 + 2.0 * h, h, bodies) > (HALF_DIAGONAL + 1.0) * h:
             continue
         for n in range(64):
@@ -104,7 +104,7 @@ def find_open_faces(axis, place, dt, bodies, cut, faces):
         cut: Which bodies cut faces, shape (bodies,), bool.
         faces: theta, shape (64 n,), float64, 1 at first; (1 - theta) u_b, shape (64 n,), float64 [m/s].
     """
-    for_axis = (axis, place, dt, lend(bodies), cut, faces)
+    for_axis = (axis, place, dt, lend_plain(bodies), cut, faces)
     parallel_for(_faces_at, place[0].shape[0], for_axis)
 
 
@@ -112,7 +112,7 @@ def find_open_faces(axis, place, dt, bodies, cut, faces):
 def _cells_at(g, place, dt, bodies, cut, cells):
     (coord, h, shift), (room, contact) = place, cells
     b0, b1, b2 = shift[0] + h * 4 * coord[g, 0], shift[1] + h * 4 * coord[g, 1], shift[2] + h * 4 * coord[g, 2]
-    for b in range(bodies.real.shape[0]):
+    for b in range(len(bodies.real)):
         if not cut[b] or _distance(b, b0 + 2.0 * h, b1 + 2.0 * h, b2 + 2.0 * h, h, bodies) > (HALF_DIAGONAL + 1.0) * h:
             continue
         for n in range(64):
@@ -140,4 +140,4 @@ def find_open_cells(place, dt, bodies, cut, cells):
         cells: Share of each cell that lies outside, about, shape (64 n,), float64, 1 at first; distance of the nearest body [m],
             large at first, its friction, -1 where it does not separate, and its velocity [m/s], shape (320 n,), float64.
     """
-    parallel_for(_cells_at, place[0].shape[0], (place, dt, lend(bodies), cut, cells))
+    parallel_for(_cells_at, place[0].shape[0], (place, dt, lend_plain(bodies), cut, cells))

@@ -14,7 +14,7 @@ import numpy as np
 from mpm_nodes.kernels.collisions.posing import body_velocity
 from mpm_nodes.kernels.collisions.rules import OPEN, SEPARATE, STICKY, sample, to_body, world_normal
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend
+from mpm_nodes.kernels.compile.lend import lend_plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.level_sets.level_set import FRICTION, RULE
 
@@ -97,7 +97,7 @@ def _faces_at(g, axis, place, dt, walls, bodies, which, faces):
     o0, o1, o2 = 0.0 if axis == 0 else 0.5, 0.0 if axis == 1 else 0.5, 0.0 if axis == 2 else 0.5
     for c in range(64 * g, 64 * g + 64):
         state[c], speed[c], contact[4 * c], clings[c] = FREE, 0.0, 0.0, np.nan
-    for b in range(bodies.real.shape[0]):
+    for b in range(len(bodies.real)):
         if cut[b]:
             continue
         reach = (CLINGING if mirrored[b] or clamps[b] else TOUCHING) * h
@@ -157,4 +157,4 @@ def find_solid_faces(axis, place, dt, walls, bodies, which, faces):
             zeros before: OUTWARDS, DEPTH and SLOPE; clings, shape (64 n,), float64: velocity of the body to which a face clings
             [m/s], nan elsewhere.
     """
-    parallel_for(_faces_at, place[0].shape[0], (np.int64(axis), place, dt, walls, lend(bodies), which, faces))
+    parallel_for(_faces_at, place[0].shape[0], (np.int64(axis), place, dt, walls, lend_plain(bodies), which, faces))
