@@ -16,12 +16,16 @@ from typing import Any
 
 import numpy as np
 
+from mpm_nodes import compiling
 from mpm_nodes.data import Collider, CollisionRule, Material, Particles
 from mpm_nodes.kernels.level_sets.level_set import SPHERE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.terminal import stream_of_results
 
 TINY_STEP = 1e-6
 """Length of the helper's substep [s]: nothing moves, everything is compiled."""
+EVERY = 0.5
+"""Seconds from one word about what was compiled to the next, for the process that is helped."""
 _ENERGY = ("energy", "terms")
 
 
@@ -127,5 +131,7 @@ def main() -> None:
 
     threading.Thread(target=leave, daemon=True).start()
     gc.disable()
-    help_compile(task)
+    with stream_of_results(True) as stream, compiling.told(lambda now: print(now.done, file=stream, flush=True), EVERY) as done:
+        help_compile(task)
+        print(done(), file=stream, flush=True)
     os._exit(0)

@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import os
 import pickle
+import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from numba.core import serialize
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 
+from mpm_nodes import compiling
 from mpm_nodes.kernels.compile import sources
 from mpm_nodes.kernels.compile.machine_code import Callee
 
@@ -35,6 +37,8 @@ except ImportError:  # Windows: processes do not wait for each other
 LONGEST_WAIT = 60.0
 """Seconds after which a kernel is compiled although another process seems to be at it."""
 _POLL = 0.01
+_LOOP = re.compile(r"mpm_nodes_loop_(\w+)_[0-9a-f]{16}\.\w+")
+"""How the stem of a generated function is made: from the title of its loop, and a digest."""
 
 
 class KernelCache(_Cache):
@@ -107,6 +111,11 @@ class KernelCache(_Cache):
         if getattr(callee.dispatcher, "py_func", None) is function:
             result.library.call_by_address(callee)
 
+    @property
+    def label(self) -> str:
+        """What people are told that is compiled: the function, or what a generated loop does."""
+        return _LOOP.sub(r"\1", self._stem()).removeprefix("kernels.")
+
     # ---------------------------------------------------------------- files
     def _stem(self) -> str:
         plain = self._function.__qualname__.replace("<", "").replace(">", "")
@@ -136,6 +145,7 @@ class KernelCache(_Cache):
         except OSError:  # read-only: compile for this process alone
             return False
         end = time.monotonic() + LONGEST_WAIT
+        compiling.begin(self.label)
         try:
             while time.monotonic() < end:
                 with contextlib.suppress(BlockingIOError):
@@ -146,6 +156,7 @@ class KernelCache(_Cache):
         except OSError:  # a file system without locks
             return False
         finally:
+            compiling.end(0)
             if path not in self._locks:
                 os.close(handle)
         return False
