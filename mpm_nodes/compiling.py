@@ -17,6 +17,8 @@ __all__ = ["Compiling", "add", "begin", "end", "expect", "told"]
 
 EVERY = 1.5
 """Seconds from one word to the next, and from the first kernel to the first word."""
+FIRST_PACE = 10
+"""Kernels after which their pace says how long the others take."""
 LONGEST_NAME = 40
 
 _changed = threading.Condition()
@@ -44,9 +46,11 @@ class Compiling:
     @property
     def message(self) -> str:
         """One line for people."""
-        number = self.done + 1
-        which = f"kernel {number}" if self.total is None else f"{number} of about {self.total} kernels"
-        return f"compiling {which} ({self.seconds:.0f} s): {self.kernel}"
+        which = f"kernel {self.done + 1}" if self.total is None else f"{self.done + 1} of about {self.total} kernels"
+        left = ""
+        if self.total is not None and self.done >= FIRST_PACE:
+            left = f", some {self.seconds * (self.total - self.done) / self.done:.0f} s left"
+        return f"compiling {which} ({self.seconds:.0f} s{left}): {self.kernel}"
 
 
 def begin(kernel: str) -> None:
