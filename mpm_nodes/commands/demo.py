@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpm_nodes import compiling
 from mpm_nodes.commands import cook, ranks
 from mpm_nodes.commands.packaged_samples import sample_graph
 from mpm_nodes.commands.render import show_progress
@@ -61,7 +62,8 @@ def contact_sheet(
 
     try:
         progress = show_progress if args.events == "console" else None
-        return render_cache(folder, engine=args.engine, frames=frames, progress=progress, picture=picture).contact_sheet
+        with compiling.told(lambda now: progress and print(now.message, file=sys.stderr)):
+            return render_cache(folder, engine=args.engine, frames=frames, progress=progress, picture=picture).contact_sheet
     except MpmNodesError as error:
         print(f"warning: no contact sheet: {error}", file=sys.stderr)
         return None

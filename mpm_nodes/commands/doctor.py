@@ -53,7 +53,7 @@ def add(command: argparse.ArgumentParser) -> None:
         default=[],
         choices=tuple(name for name in CHECKS if name not in NEEDED),
         metavar="NAME",
-        help="fail without these, too: usd, openvdb, blender",
+        help="fail without these, too: usd, openvdb, blender, presets (compiled ahead)",
     )
 
 
@@ -153,9 +153,20 @@ def _cache() -> Told:
     except OSError as error:
         return "broken", f"{folder}: {error.strerror or error}", "set MPM_NODES_CACHE to a folder that can be written"
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-    if size:
-        return "ok", f"{folder}, {in_words(size)}", ""
-    return "ok", f"{folder}, empty: the first solve compiles", "mpm-nodes kernels warm, to compile ahead"
+    return "ok", f"{folder}, {in_words(size) if size else 'empty'}", ""
+
+
+def _presets() -> Told:
+    from mpm_nodes.solver import ahead
+
+    names = ahead.preset_names()
+    left = [name for name in names if not ahead.is_ahead(name)]
+    if not left:
+        return "ok", "all are compiled ahead", ""
+    done = [name for name in names if name not in left]
+    text = f"{'none' if not done else f'{len(done)} of {len(names)}'} compiled ahead; left: {', '.join(left)}"
+    takes = f"mpm-nodes kernels warm {left[0]}, or --all{ahead.in_words(left)}"
+    return "missing", text, f"{takes}; else the first cook compiles what it needs"
 
 
 def _usd() -> Told:
@@ -213,6 +224,7 @@ CHECKS: dict[str, Callable[[], Told]] = {
     "processor": _processor,
     "threads": _threads,
     "kernel-cache": _cache,
+    "presets": _presets,
     "usd": _usd,
     "openvdb": _openvdb,
     "blender": _blender,

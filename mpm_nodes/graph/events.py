@@ -7,8 +7,9 @@ seconds of a frame of a solve, stages: seconds of each stage), "removed" (partic
 inserted, merged, discarded, centre_shift) of a frame, "implicit" (substeps, newton, krylov, halved, shortened, residual,
 decrease, reason) of a frame, "choice" (chosen, dt, cost by candidate) where `substeps="auto"` has chosen, "inside_collider"
 (collider, particles, depth), "frame_done" (frame, seconds, particles, substeps, dt_min, limit, limit_material, seconds_left),
-"wrote" (path), "warning" (message, where), "note" (message), "done", "cancelled", "error" (message, exit_code). Every event has
-"time", Unix seconds.
+"wrote" (path), "compiling" (message, kernel, compiled, total where it is known, seconds: every 1.5 seconds while kernels
+are compiled, from a thread of its own), "warning" (message, where), "note" (message), "done", "cancelled", "error" (message,
+exit_code). Every event has "time", Unix seconds.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import IO, Any
@@ -36,6 +38,7 @@ class EventStream:
 
     def __init__(self, *sinks: Sink) -> None:
         self.sinks = list(sinks)
+        self._guard = threading.RLock()
         self.start_frame(0)
 
     def start_frame(self, frame: int) -> None:
@@ -55,8 +58,9 @@ class EventStream:
             self.tally.nodes[facts["node"]] = seconds + facts["seconds"]
         if self.sinks:
             message = {"event": event, "time": time.time(), **facts}
-            for sink in self.sinks:
-                sink(message)
+            with self._guard:  # what compiles is told by another thread
+                for sink in self.sinks:
+                    sink(message)
 
     def report(self, event: str, **facts: Any) -> None:
         """Publish what a node reports (`FrameContext.report`), and count it among the figures of the frame."""
@@ -147,6 +151,9 @@ class JobLines:
         particles = f", {event['particles']:,} particles" if event.get("particles") is not None else ""
         done = event["frame"] - self._first + 1
         self.progress(done, self._last - self._first + 1, f"frame {event['frame']} of {self._last} is done{particles}")
+
+    def _on_compiling(self, event: Event) -> None:
+        self._line(f"openjd_status: {event['message']}")
 
     def _on_done(self, event: Event) -> None:
         self._line("openjd_progress: 100.0")
@@ -245,6 +252,9 @@ class ConsoleLines:
 
     def _on_note(self, event: Event) -> None:
         self._line(str(event["message"]))
+
+    def _on_compiling(self, event: Event) -> None:
+        self._line(event["message"], stay=False)
 
     def _on_done(self, event: Event) -> None:
         self.close()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from mpm_nodes import compiling
 from mpm_nodes.data import Cancelled, MpmNodesError
 from mpm_nodes.graph import again, preflight
 from mpm_nodes.graph.document import Graph
@@ -133,7 +134,9 @@ def execute(
     started = time.perf_counter()
     revision: Revision | None = None
     failed = False
+    waiting = contextlib.ExitStack()
     try:
+        waiting.enter_context(compiling.told(lambda now: _say_compiling(stream, now)))
         if options.team is not None and options.again_from is not None:
             raise MpmNodesError(
                 "ranks do not begin again from a frame; cook from it on one rank, stop after a frame, and go on with several"
@@ -166,6 +169,7 @@ def execute(
         _say_failure(stream, error)
         raise
     finally:
+        waiting.close()
         if revision is not None and not revision.discard_if_empty(taken_too=failed):
             revision.close()
     seconds = time.perf_counter() - started
@@ -359,6 +363,12 @@ def _note_warning(event: Event, warnings: dict[str, None]) -> None:
     if event["event"] == "warning":
         where = f"{event['where']}: " if event.get("where") else ""
         warnings[f"{where}{event['message']}"] = None
+
+
+def _say_compiling(stream: EventStream, now: compiling.Compiling) -> None:
+    stream.emit(
+        "compiling", message=now.message, kernel=now.kernel, compiled=now.done, total=now.total, seconds=round(now.seconds, 1)
+    )
 
 
 def _say_failure(stream: EventStream, error: BaseException) -> None:

@@ -143,6 +143,7 @@ EVENTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "wrote": ("A file of a committed frame.", ("frame", "path")),
     "warning": ("Something that the artist should see.", ("message", "where")),
     "note": ("Something worth knowing.", ("message",)),
+    "compiling": ("Kernels are being compiled; every 1.5 seconds.", ("message", "kernel", "compiled", "total", "seconds")),
     "done": ("The cook is over; `out` is the revision folder.", ("frames", "seconds", "out")),
     "cancelled": ("The cook was stopped.", ("message",)),
     "error": ("The cook failed.", ("message", "exit_code")),

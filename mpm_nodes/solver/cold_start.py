@@ -28,14 +28,15 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
-from mpm_nodes import children
+from mpm_nodes import children, compiling
 from mpm_nodes.data import Material, Walls
 from mpm_nodes.graph.substeps import SubstepPlan
 from mpm_nodes.kernels.compile import jit, sources
 from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.kernel_counts import COUNTS
 from mpm_nodes.solver.state import ParticleStore
 
-NOTICE = "compiling kernels for this machine, once (some 15 seconds)"
+NOTICE = "compiling kernels for this machine, once"
 SWITCH = "MPM_NODES_COMPILE_HELPER"
 HELPER = "mpm_nodes.solver.compile_helper:main"
 
@@ -140,6 +141,9 @@ def _choices(knobs: Any) -> Any:
 def _compiling(solver: ColdSolver) -> Iterator[None]:
     """Have a helper while the first substep runs; it may outlive a good one, since reports at the frame's end are compiled too."""
     helper = _start(solver)
+    recipe = solver.recipe
+    known = COUNTS.get(recipe.get("preset", "") if isinstance(recipe, Mapping) else str(recipe))
+    compiling.expect(known.first if known else None)
     collects = gc.isenabled()
     gc.disable()  # a tenth of the time: the compiler leaves little garbage but millions of objects to look at
     try:
@@ -149,6 +153,7 @@ def _compiling(solver: ColdSolver) -> Iterator[None]:
             helper.kill()
         raise
     finally:
+        compiling.expect(None)
         if collects:
             gc.enable()
     marker = _marker(solver)
@@ -157,13 +162,14 @@ def _compiling(solver: ColdSolver) -> Iterator[None]:
         marker.touch()
 
 
-def _cores() -> int:
+def cores() -> int:
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _start(solver: ColdSolver) -> subprocess.Popen | None:
     """Start a helper, or return None where it could not help."""
-    if os.environ.get(SWITCH) == "0" or _cores() < 2 or not sys.executable:
+    if os.environ.get(SWITCH) == "0" or cores() < 2 or not sys.executable:
         return None
     with contextlib.suppress(OSError):
         jit.CACHE_FOLDER.mkdir(parents=True, exist_ok=True)
@@ -179,7 +185,7 @@ def _start(solver: ColdSolver) -> subprocess.Popen | None:
         child = children.start(
             HELPER,
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=environment,
             start_new_session=True,
@@ -189,8 +195,17 @@ def _start(solver: ColdSolver) -> subprocess.Popen | None:
             child.stdin.flush()
     except OSError:
         return None
-    threading.Thread(target=child.wait, name="compile helper", daemon=True).start()  # no zombie is left behind
+    threading.Thread(target=_count, args=(child,), name="compile helper", daemon=True).start()
     return child
+
+
+def _count(child: subprocess.Popen) -> None:
+    """Count what a helper has compiled, as it says so, and wait for its end: no zombie is left behind."""
+    counted = 0
+    for line in child.stdout or ():
+        compiling.add(int(line) - counted)
+        counted = int(line)
+    child.wait()
 
 
 def _task(solver: ColdSolver) -> dict[str, Any]:

@@ -16,30 +16,27 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Collider, CollisionRule, Material, Particles
+from mpm_nodes import compiling
+from mpm_nodes.data import Collider, CollisionRule, Particles
 from mpm_nodes.kernels.level_sets.level_set import SPHERE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.terminal import stream_of_results
 
 TINY_STEP = 1e-6
 """Length of the helper's substep [s]: nothing moves, everything is compiled."""
+EVERY = 0.5
+"""Seconds from one word about what was compiled to the next, for the process that is helped."""
 _ENERGY = ("energy", "terms")
 
 
-def warm_law(law_id: str) -> None:
-    """Compile what solves of one law with the default substeps call, in single precision, without and with colliders."""
-    for collides in (True, False):
-        solver = _tiny_solver(
-            {
-                "materials": (Material(law_id, {}, 1000.0, law_id),),
-                "substeps": "explicit_apic",
-                "fuse": True,
-                "walls": None,
-                "dtype": "<f4",
-                "collides": collides,
-            }
-        )
+def run_tiny(task: dict[str, Any]) -> None:
+    """Run substeps of a tiny solve that falls, and what a solve calls at the end of a frame."""
+    solver = _tiny_solver(task)
+    solver.gravity = (0.0, -9.81, 0.0)
+    for _ in range(3):
         solver.step()
-        solver.colliders.report(solver.particles)
+    solver.snapshot()
+    solver.colliders.report(solver.particles)
 
 
 def help_compile(task: dict[str, Any]) -> list[Exception]:
@@ -127,5 +124,7 @@ def main() -> None:
 
     threading.Thread(target=leave, daemon=True).start()
     gc.disable()
-    help_compile(task)
+    with stream_of_results(True) as stream, compiling.told(lambda now: print(now.done, file=stream, flush=True), EVERY) as done:
+        help_compile(task)
+        print(done(), file=stream, flush=True)
     os._exit(0)

@@ -55,10 +55,10 @@ def test_other_actions_take_no_processor(capsys):
     assert "takes no --cpu" in capsys.readouterr().err
 
 
-def test_the_process_warms_the_graph_that_it_is_given(monkeypatch, tmp_path):
-    """No argument stands for the demo and every law."""
+def test_the_process_warms_what_it_is_given(monkeypatch, tmp_path):
+    """No argument stands for what is compiled by default."""
     given = []
     monkeypatch.setattr(kernels, "warm", given.append)
     kernels.warm_here()
-    kernels.warm_here(str(tmp_path / "shot.json"))
-    assert given == [None, tmp_path / "shot.json"]
+    kernels.warm_here("melting", str(tmp_path / "shot.json"))
+    assert given == [(), ("melting", str(tmp_path / "shot.json"))]

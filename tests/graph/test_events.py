@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 import math
+import threading
 
+import fake_nodes
 import numpy as np
 import pytest
 from fake_nodes import shot
 
+from mpm_nodes import compiling
 from mpm_nodes.graph.events import ConsoleLines, EventStream, JsonLines, Thinned, duration
 from mpm_nodes.graph.executor import execute
 from mpm_nodes.graph.figures import FrameTally, time_left
@@ -169,3 +172,25 @@ def test_the_time_left_is_that_of_the_running_frame():
 def test_durations_are_short(seconds, text):
     """Minutes and seconds, hours when there are any."""
     assert duration(seconds) == text
+
+
+def test_a_cook_tells_what_compiles(monkeypatch):
+    """Whatever node it is in: an event of its own, from the first kernel on."""
+    told, said = [], threading.Event()
+
+    def hear(event):
+        if event["event"] == "compiling":
+            told.append(event)
+            said.set()
+
+    def compile_something(context):
+        compiling.begin("loop")
+        said.wait(60.0)
+        compiling.end()
+        return {}
+
+    monkeypatch.setattr(compiling, "EVERY", 0.0)
+    monkeypatch.setitem(fake_nodes.needs, "source", compile_something)
+    execute(shot(end=1), on_event=hear)
+    facts = {"kernel": "loop", "compiled": 0, "total": None, "message": "compiling kernel 1 (0 s): loop"}
+    assert facts.items() <= told[0].items()

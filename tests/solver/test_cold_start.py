@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mpm_nodes import Material, Particles, SubstepSolver
+from mpm_nodes import Material, Particles, SubstepSolver, compiling
 from mpm_nodes.kernels.algebra import potential, vectors
 from mpm_nodes.solver import cold_start, compile_helper
 from mpm_nodes.solver.terms.law_energy import LawEnergy
@@ -47,7 +47,7 @@ class Child:
     """A process that only notes what is done to it."""
 
     def __init__(self, *arguments, **named):
-        self.stdin, self.killed = io.BytesIO(), False
+        self.stdin, self.stdout, self.killed = io.BytesIO(), io.BytesIO(), False
 
     def wait(self):
         """End at once."""
@@ -69,7 +69,7 @@ def children(monkeypatch):
 
     monkeypatch.setattr(cold_start, "children", SimpleNamespace(start=start))
     monkeypatch.setenv(cold_start.SWITCH, "1")
-    monkeypatch.setattr(cold_start, "_cores", lambda: 2)
+    monkeypatch.setattr(cold_start, "cores", lambda: 2)
     return started
 
 
@@ -93,7 +93,7 @@ def test_a_cold_solve_with_help_gives_the_same_bits(tmp_path):
     for _ in range(2):
         done = subprocess.run([sys.executable, "-c", SOLVE], env=environment, capture_output=True, text=True, check=True)
         found.append(done.stdout.split())
-    helpers = "1" if cold_start._cores() > 1 else "0"
+    helpers = "1" if cold_start.cores() > 1 else "0"
     assert [found[0][0], found[1][0]] == [helpers, "0"]
     assert found[1][1] == "0"
     assert found[0][2] == found[1][2]
@@ -129,10 +129,10 @@ def test_a_first_substep_that_is_stopped_stops_its_helper(children, marker):
 
 def test_there_is_no_helper_where_it_is_switched_off_or_has_no_core(children, marker, monkeypatch):
     """MPM_NODES_COMPILE_HELPER=0, or a single core."""
-    monkeypatch.setattr(cold_start, "_cores", lambda: 1)
+    monkeypatch.setattr(cold_start, "cores", lambda: 1)
     solver().step()
     marker.unlink()
-    monkeypatch.setattr(cold_start, "_cores", lambda: 2)
+    monkeypatch.setattr(cold_start, "cores", lambda: 2)
     monkeypatch.setenv(cold_start.SWITCH, "0")
     solver().step()
     assert not children
@@ -193,3 +193,12 @@ def test_kinds_differ_by_what_decides_their_kernels():
     cubic = solver(substeps={"preset": "explicit_apic", "set": {"kernel": "cubic"}})
     assert cold_start._marker(solver()) == cold_start._marker(same)
     assert len({cold_start._marker(each) for each in (same, double, cubic)}) == 3
+
+
+def test_what_a_helper_compiles_counts(children):
+    """It says how many kernels it has compiled so far, each time from its beginning."""
+    helper = Child()
+    helper.stdout = io.BytesIO(b"3\n7\n")
+    with compiling.told(lambda now: None) as done:
+        cold_start._count(helper)
+        assert done() == 7

@@ -234,7 +234,7 @@ def _show_progress(tree, job, event):
         left = figures.duration_in_words(event.get("seconds_left") or 0.0)
         particles = f", {event['particles']} particles" if event.get("particles") else ""
         problems.report(tree, f"Frame {event['frame']} of {last} done{particles}; {left} left", False)
-    elif event["event"] == "note":
+    elif event["event"] in ("note", "compiling"):
         problems.report(tree, event["message"], False)
 
 

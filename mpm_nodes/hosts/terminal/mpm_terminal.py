@@ -227,8 +227,8 @@ class Host:
             self.say(f"frames {event['frames'][0]} to {event['frames'][1]} into {event['out']}")
         elif kind == "frame_done":
             self.say(f"frame {event['frame']}: {event.get('particles', 0)} particles, {event['seconds']:.1f} s")
-        elif kind in ("warning", "note", "cancelled", "error"):
-            self.say(self.own(f"{kind}: {event['message']}"))
+        elif kind in ("warning", "note", "cancelled", "error", "compiling"):
+            self.say(event["message"] if kind == "compiling" else self.own(f"{kind}: {event['message']}"))
 
     def own(self, text):
         """Return a message of the program in the words of this host."""

@@ -19,6 +19,7 @@ import numba
 from numba.core import event
 from numba.extending import overload, register_jitable
 
+from mpm_nodes import compiling
 from mpm_nodes.kernels.compile import operators
 from mpm_nodes.kernels.compile.kernel_cache import KernelCache
 from mpm_nodes.kernels.compile.machine_code import translate_on_demand
@@ -68,7 +69,28 @@ class _CollectorAtRest(event.Listener):
             gc.enable()
 
 
+class _Told(event.Listener):
+    """Tells which kernel is compiled: those that are kept on disk, and whatever else somebody waits for."""
+
+    def __init__(self) -> None:
+        self._told: list[bool] = []
+
+    def on_start(self, event: Any) -> None:
+        """A kernel, or one that it calls, begins to be compiled."""
+        dispatcher = event.data["dispatcher"]
+        kept = isinstance(dispatcher._cache, KernelCache)
+        self._told.append(kept or not self._told)
+        if self._told[-1]:
+            compiling.begin(dispatcher._cache.label if kept else dispatcher.py_func.__qualname__)
+
+    def on_end(self, event: Any) -> None:
+        """It is compiled, or cannot be."""
+        if self._told.pop():
+            compiling.end()
+
+
 event.register("numba:compile", _CollectorAtRest())
+event.register("numba:compile", _Told())
 translate_on_demand()
 operators.remember()
 

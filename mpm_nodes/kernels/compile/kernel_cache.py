@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import os
 import pickle
+import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from numba.core import serialize
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 
+from mpm_nodes import compiling
 from mpm_nodes.kernels.compile import sources
 from mpm_nodes.kernels.compile.machine_code import Callee
 
@@ -38,6 +40,8 @@ LONGEST_WAIT = 60.0
 _POLL = 0.01
 _SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "DISABLE_INTEL_SVML")
 """numba's settings from the environment that decide what is compiled; those of the processor are in `magic_tuple`."""
+_LOOP = re.compile(r"mpm_nodes_loop_(\w+)_[0-9a-f]{16}\.\w+")
+"""How the stem of a generated function is made: from the title of its loop, and a digest."""
 
 
 class KernelCache(_Cache):
@@ -110,6 +114,11 @@ class KernelCache(_Cache):
         if getattr(callee.dispatcher, "py_func", None) is function:
             result.library.call_by_address(callee)
 
+    @property
+    def label(self) -> str:
+        """What people are told that is compiled: the function, or what a generated loop does."""
+        return _LOOP.sub(r"\1", self._stem()).removeprefix("kernels.")
+
     # ---------------------------------------------------------------- files
     def _stem(self) -> str:
         plain = self._function.__qualname__.replace("<", "").replace(">", "")
@@ -140,6 +149,7 @@ class KernelCache(_Cache):
         except OSError:  # read-only: compile for this process alone
             return False
         end = time.monotonic() + LONGEST_WAIT
+        compiling.begin(self.label)
         try:
             while time.monotonic() < end:
                 with contextlib.suppress(BlockingIOError):
@@ -150,6 +160,7 @@ class KernelCache(_Cache):
         except OSError:  # a file system without locks
             return False
         finally:
+            compiling.end(0)
             if path not in self._locks:
                 os.close(handle)
         return False

@@ -46,7 +46,7 @@ class CookProgress:
             self.status = _status(self._frame, self._last, {**self._steps, **event})
         elif kind == "wrote" and _is_stage(event["path"]) and event["path"] not in self.stages:
             self.stages.append(event["path"])
-        elif kind == "note":
+        elif kind in ("note", "compiling"):
             self.status = in_own_words(self.cook, event["message"])
         elif kind == "warning":
             say(in_own_words(self.cook, event["message"]), hou.severityType.Warning)
