@@ -159,7 +159,7 @@ class Pass:
             found.append(stage.evaluated(thing).matrix_world.copy())
         for values, (owner, knob) in zip(self.driven, self._driven, strict=True):
             node = owner.id_data.evaluated_get(stage.depsgraph).nodes[owner.name]
-            values.append(knobs.plain(knob)(knobs.constant_of(node, knob)))
+            values.append(knobs.number_of(node, knob))
 
 
 # ---------------------------------------------------------------- meshes

@@ -54,7 +54,7 @@ def driven(owners):
         (owner, knob)
         for owner in owners
         for knob in (owner.record["knobs"] if owner.record else ())
-        if knob["keyable"] and animation.is_driven(owner, knobs.prop(knob["name"]))
+        if knob["keyable"] and any(animation.is_driven(owner, name) for name, _ in set(knobs.homes(knob)))
     ]
 
 
