@@ -81,6 +81,8 @@ class MPM_OT_new_graph(bpy.types.Operator):
             knob = specification.knob(node.record, "gravity")
             if knob is not None:
                 knobs.set_value(node, knob, scene_input.gravity(scene).get("gravity", knob["default"]))
+        if left := scene_input.gravity_left(scene):
+            self.report({"WARNING"}, left)
         timeline.follow(tree, scene)
         show_tree(context, tree)
         return {"FINISHED"}
