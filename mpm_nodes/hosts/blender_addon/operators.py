@@ -228,7 +228,7 @@ class MPM_OT_validate(OnGraph, Stepwise, bpy.types.Operator):
         except environment.EnvironmentFault as error:
             cook.fail_to_start(tree, str(error))
             count = 1
-        self.report({"WARNING" if count else "INFO"}, tree.status)
+        self.report({"WARNING" if count or "Warning: " in tree.status else "INFO"}, tree.status)
         return {"FINISHED"}
 
 

@@ -65,6 +65,13 @@ def keyed(frames, values):
     return {"keys": [[frame, value, "linear"] for frame, value in zip(frames, values, strict=True)]}
 
 
+def ends_before(scene, frames):
+    """Return what to do where a scene ends before the last of some frames; "" where it does not, or is gone."""
+    if scene is None or not frames or scene.frame_end >= frames[-1]:
+        return ""
+    return f". The scene ends at frame {scene.frame_end}: set its End to {frames[-1]} (Output properties) to see the rest"
+
+
 def rate_differs(tree, scene):
     """Return what to do where a graph and a scene have different frame rates; "" where they agree, or there is no scene."""
     rate = tree.k_fps if scene is None else scene.render.fps / scene.render.fps_base
