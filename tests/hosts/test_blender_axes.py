@@ -50,6 +50,10 @@ for scale in given["scales"]:
         facts["units"] = {name: rna[f"k_{name}"].unit for name in knobs_given}
         answer["nodes"].setdefault(kind, []).append(facts)
 scene.unit_settings.scale_length = 1.0
+fall = add(tree, "solve", "fall", substeps="surface_tension_heat")
+substep_operators.opened_substeps(fall, "substeps")
+scene.unit_settings.scale_length = 0.01
+answer["looked"] = knobs.value(fall, specification.knob(fall.record, "substeps"), graph_file.save_substeps)
 """
 
 OLD = """
@@ -206,23 +210,29 @@ def _matrix(quaternion):
 
 
 def test_every_knob_is_in_the_scenes_axes_and_units_and_comes_back(spec):
-    """All vectors and lengths of all nodes and stages: what the property holds, and what is written, set by hand or with keys."""
-    scales = [1.0, 0.01, 0.3048]
+    """All vectors and lengths of all nodes and stages: what the property holds, and what is written, set by hand or with keys.
+
+    Stages are in metres: those that were only looked at stay a preset's when the Unit Scale changes.
+    """
+    scales, stages = [1.0, 0.01, 0.3048], {record["id"] for record in spec["stages"]}
     wanted = _numbers(spec)
     raw = {kind: {knob["name"]: _raw(knob, 0.125 * n) for n, knob in enumerate(knobs)} for kind, knobs in wanted.items()}
-    seen = in_blender(EVERY, raw=raw, scales=scales)["nodes"]
+    answer = in_blender(EVERY, raw=raw, scales=scales)
+    assert answer["looked"] == "surface_tension_heat"
+    seen = answer["nodes"]
     assert set(seen) == set(wanted) and len(seen) > 25
     for kind, knobs in wanted.items():
         for scale, facts in zip(scales, seen[kind], strict=True):
             for knob in knobs:
                 name, value = knob["name"], raw[kind][knob["name"]]
                 where = f"{kind}.{name} at {scale} m"
-                unit = scale if knob["unit"] in LENGTHS else 1.0
+                is_scaled = knob["unit"] in LENGTHS and kind not in stages
+                unit = scale if is_scaled else 1.0
                 assert facts["fresh"][name] == knob["default"], where
                 assert facts["kept"][name] == facts["written"][name] == value, where
                 scene = np.array(_in_scene(knob, value, knobs, raw[kind])) / unit
                 assert np.allclose(facts["properties"][name], scene, rtol=2e-7), where
-                assert facts["units"][name] == LENGTHS.get(knob["unit"], "NONE"), where
+                assert facts["units"][name] == (LENGTHS[knob["unit"]] if is_scaled else "NONE"), where
                 if name in facts["keys"]:
                     written, given = facts["keys"][name]
                     assert written == given, where

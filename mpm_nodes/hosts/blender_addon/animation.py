@@ -37,7 +37,9 @@ def _all_curves(tree):
 
 def curves_at(owner, homes):
     """Return the F-curves of numbers that properties hold: (property, index) of each, index -1 for a single number."""
-    return [curve for name, index in homes for curve in curves_of(owner, name) if index in (-1, curve.array_index)]
+    there = {(curve.data_path, curve.array_index): curve for curve in _all_curves(owner.id_data)}
+    found = [there.get((_path(owner, name), max(index, 0))) for name, index in homes] if there else []
+    return [curve for curve in found if curve is not None]
 
 
 def clear(owner, homes):
