@@ -15,7 +15,9 @@ def add(command: argparse.ArgumentParser) -> None:
     add_graph_options(command)
     command.add_argument("--json", action="store_true", help="print the problems as a JSON list")
     command.add_argument(
-        "--needs", action="store_true", help="with --json: print an object with the problems, particles, memory and disk [bytes]"
+        "--needs",
+        action="store_true",
+        help="with --json: print an object: problems, warnings, particles, memory and disk [bytes]",
     )
 
 
@@ -45,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
         needs = {"particles": particles, "memory": needed.memory, "disk": needed.disk}
         if needed.unknown:
             needs["unknown"] = list(needed.unknown)
-        print(json.dumps({"problems": [], "needs": needs}) if args.needs else "[]", file=args.stream)
+        warnings = [{"place": node, "message": text} for node, text in preflight.warnings_of(estimates)]
+        print(json.dumps({"problems": [], "needs": needs, "warnings": warnings}) if args.needs else "[]", file=args.stream)
         return 0
     print(f"{args.graph}: valid; {len(graph.nodes)} nodes, frames {settings.start} to {settings.end}")
     if text := needed.in_words():

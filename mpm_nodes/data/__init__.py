@@ -44,6 +44,7 @@ from mpm_nodes.data.surface_fields import SurfaceField
 from mpm_nodes.data.temperature_tables import TemperatureTable
 from mpm_nodes.data.tensions import SurfaceTension
 from mpm_nodes.data.units import (
+    Corner,
     Degrees,
     Frames,
     JoulesPerKilogram,
@@ -108,6 +109,7 @@ __all__ = [
     "Collider",
     "Colliders",
     "CollisionRule",
+    "Corner",
     "Degrees",
     "Domain",
     "Drop",

@@ -75,6 +75,16 @@ Orientation = A[tuple[float, float, float, float], Quaternion()]
 
 
 @dataclass(frozen=True)
+class Corner:
+    """Marks a place as a corner of a box along the axes; `opposite` names the knob of the other one.
+
+    Where a host's axis points the other way, low and high change places along it: that number is the other corner's.
+    """
+
+    opposite: str
+
+
+@dataclass(frozen=True)
 class WrittenPath:
     """Marks a `Path` knob that names something the node writes: relative to the output root, never above it."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.data import Quaternion, Range, SubstepGraph, Unit, WrittenPath
+from mpm_nodes.data import Corner, Quaternion, Range, SubstepGraph, Unit, WrittenPath
 from mpm_nodes.data.temperature_tables import Rows, table_problem
 from mpm_nodes.graph import keys
 from mpm_nodes.graph.strict_json import PLAIN
@@ -50,6 +50,7 @@ class Knob:
         constant: Why a number cannot be keyed, "" where it can.
         keys_travel: Whether a keyed value is handed on with its keys.
         turns: Whether a vector is a quaternion.
+        corner: Of a vector that is a corner of a box along the axes: the knob of the opposite one. Else "".
     """
 
     name: str
@@ -66,6 +67,7 @@ class Knob:
     constant: str = ""
     keys_travel: bool = False
     turns: bool = False
+    corner: str = ""
 
     @property
     def required(self) -> bool:
@@ -76,6 +78,20 @@ class Knob:
     def animatable(self) -> bool:
         """Whether the knob may hold a key list."""
         return self.kind in NUMERIC and not self.constant
+
+    @property
+    def axes(self) -> str:
+        """What the numbers of a vector are along the axes, for hosts that have others; "" where they do not lie along axes.
+
+        "signed" (a place, a direction, turns about the axes), "extent" (edges, which have no direction) or "quaternion".
+        """
+        if self.turns:
+            return "quaternion"
+        if self.kind != "vector" or self.size != 3 or self.element is not float:
+            return ""
+        if self.range is None or self.range.min is None or self.range.min < 0.0:
+            return "signed"
+        return "extent" if self.unit else ""  # numbers from 0 on without a unit are a colour, or shares
 
     def fault(self, raw: Any) -> Fault | None:
         """Return what is wrong with a raw (JSON) value, or None. Key lists are checked key by key."""
@@ -157,7 +173,9 @@ class Knob:
             "animatable": self.animatable,
             "constant": self.constant,
         }
-        return record | ({"element": self.element.__name__} if self.kind == "vector" else {})
+        if self.kind == "vector":
+            record |= {"element": self.element.__name__, "axes": self.axes, "corner": self.corner}
+        return record
 
     # ------------------------------------------------------------ one check per kind
     def _keyed_fault(self, raw: Mapping[str, Any]) -> Fault | None:
@@ -306,7 +324,8 @@ def knob_from_hint(name: str, hint: Any, default: Any, doc: str) -> Knob | None:
     constant = next((item.reason for item in metadata if isinstance(item, keys.NotKeyable)), "")
     travel = any(isinstance(item, keys.KeysTravel) for item in metadata)
     turns = any(isinstance(item, Quaternion) for item in metadata)
-    shape |= {"constant": constant, "keys_travel": travel, "turns": turns}
+    corner = next((item.opposite for item in metadata if isinstance(item, Corner)), "")
+    shape |= {"constant": constant, "keys_travel": travel, "turns": turns, "corner": corner}
     return Knob(name=name, default=default, unit=unit, range=limits, doc=doc, optional=optional, **shape)
 
 

@@ -24,9 +24,9 @@ cook                                    command lines, exit codes and event kind
 
 An input has name, label, type (an id of `types`, or several joined by " | "), accepts (ids of the types that may be wired to it),
 optional, many, doc. An output has name, label, type, and internal (not for wires; do not show it). A knob has name, label, kind,
-default, required, unit, range (min, max, soft_min, soft_max, log, exclusive_min; null where it
-is not a number), doc, choices, menu (value, label), size,
-element (of vectors: "float" or "int"), optional (may be null), keyable (may hold a key list), file (mode, patterns; or null).
+default, required, unit, range (min, max, soft_min, soft_max, log, exclusive_min; null where it is not a number), doc, choices, menu
+(value, label), size, optional (may be null), keyable (may hold a key list), file (mode, patterns; or null). Vectors have element
+("float" or "int"), axes ("signed", "extent", "quaternion" or "") and corner (knob of the opposite corner of a box, or "").
 
 Kinds of knobs: "bool", "int", "float", "str", "enum" (see menu), "path" (a file to read), "output_path" (relative, below the output
 folder), "vector" (`size` components), "strings" (a list of text), "table" (rows [temperature, value] by

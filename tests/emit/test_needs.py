@@ -84,6 +84,21 @@ def test_what_cannot_be_known_is_named(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["needs"]["unknown"] == ["solve", "cache"]
 
 
+def test_hosts_are_told_what_will_surprise(tmp_path, capsys):
+    """`needs` has the warnings that `validate` prints, by node: matter inside a collider, a law made for less gravity."""
+    graph = Graph(cell_size=0.1, start=1, end=2)
+    ball = graph.add("emit_sphere", "ball", material=graph.add("material_library", "paste", name="toothpaste"))
+    graph.add("solve", "fall", sources=[ball], colliders=[graph.add("collide_sphere", "stone", centre=(0.0, 1.2, 0.0))])
+    path = str(graph.save(tmp_path / "paste.json"))
+    assert main(["validate", path]) == 0
+    printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning: ")]
+    assert main(["validate", path, "--json", "--needs"]) == 0
+    warnings = json.loads(capsys.readouterr().out)["warnings"]
+    assert [f"warning: {each['place']}: {each['message']}" for each in warnings] == printed
+    assert {each["place"] for each in warnings} == {"fall"} and any("inside collider 'stone'" in each for each in printed)
+    assert any("under gravity of 9.81" in each for each in printed)
+
+
 def test_every_node_that_makes_matter_says_how_much():
     """None of this package makes particles, meshes or level sets without a preflight."""
     sized = {Particles, Mesh, LevelSet}

@@ -1,7 +1,8 @@
 """Runs scripts in Blender (the bpy wheel), each in a process of its own with a time limit, with the extension installed.
 
 Another Blender than the environment's is tested by naming its folder: `pip install --no-deps --target DIR bpy==5.0.1`, then
-`MPM_NODES_TEST_BPY=DIR python -m pytest tests/hosts`.
+`MPM_NODES_TEST_BPY=DIR python -m pytest tests/hosts`. Each wheel is for one Python: where that is not the environment's, name it as
+MPM_NODES_TEST_BPY_PYTHON. Cooks run in the environment's.
 """
 
 from __future__ import annotations
@@ -104,8 +105,9 @@ def _run(user: Path, script: str, arguments: list[str], **variables: str) -> sub
     file = user / f"script_{abs(hash(script))}.py"
     other = os.environ.get("MPM_NODES_TEST_BPY", "")
     file.write_text((f"import sys; sys.path.insert(0, {other!r})\n" if other else "") + script, encoding="utf-8")
+    program = os.environ.get("MPM_NODES_TEST_BPY_PYTHON", sys.executable)
     return subprocess.run(
-        [sys.executable, str(file), *arguments], capture_output=True, text=True, timeout=LIMIT, env=environ, cwd=user, check=False
+        [program, str(file), *arguments], capture_output=True, text=True, timeout=LIMIT, env=environ, cwd=user, check=False
     )
 
 

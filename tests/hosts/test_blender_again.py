@@ -12,7 +12,7 @@ tree.name, tree.folder, tree.k_cell_size, tree.k_end = "melt", given["folder"], 
 made = {node.record["id"]: node for node in tree.nodes}
 cook.start(tree, scene)
 answer["first"] = cook.wait(tree, 300)
-made["solve"].k_gravity = (0.0, 5.0, 0.0)
+made["solve"].k_gravity = (0.0, 0.0, 5.0)
 scene.frame_set(4)
 bpy.ops.mpm_nodes.cook_again(tree="melt")
 answer["again"], answer["status"] = cook.wait(tree, 300), tree.status

@@ -31,7 +31,7 @@ for frame, share in ((1, 0.0), (3, 1.0)):
 tree = trees.new_tree(trees.GRAPH_TREE, "shot")
 tree.folder, tree.k_cell_size, tree.k_end = given["folder"], 0.08, 3
 jelly = add(tree, "material_neo_hookean", "jelly")
-cube = add(tree, "emit_box", "cube", size=(0.4, 0.4, 0.4), centre=(0.0, 0.83, -0.1), velocity=(0.0, -4.0, 0.0))
+cube = add(tree, "emit_box", "cube", size=(0.4, 0.4, 0.4), centre=(0.0, 0.1, 0.83), velocity=(0.0, 0.0, -4.0))
 fall = add(tree, "solve", "fall")
 fog = add(tree, "density_volume", "fog")
 cache = add(tree, "write_cache", "cache")
@@ -169,7 +169,7 @@ answer["another"] = [cook.wait(tree, 300), tree.status, problems_of(tree)]
 AGAIN = (
     SHOT
     + """
-stream = add(tree, "emit_stream", "stream", velocity=(0.0, -4.0, 0.0))
+stream = add(tree, "emit_stream", "stream", velocity=(0.0, 0.0, -4.0))
 nodes.connect(cube, "", stream, "template")
 nodes.connect(stream, "", fall, "emitters")
 tree.links.remove(next(link for link in tree.links if link.to_socket.identifier == "sources"))
@@ -194,7 +194,7 @@ def facts():
             "rev": tree.revision, "span": [volume.data.is_sequence, volume.data.frame_start, volume.data.frame_duration]}
 
 answer["first"] = facts()
-stream.k_velocity = (0.0, -8.0, 0.0)
+stream.k_velocity = (0.0, 0.0, -8.0)
 cook.start(tree, scene)
 answer["state"] = cook.wait(tree, 300)
 answer["second"] = facts()

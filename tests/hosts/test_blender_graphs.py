@@ -24,7 +24,7 @@ FILES = [*sorted((ROOT / "samples").glob("*.json")), ROOT / "docs" / "snowball.j
 BUILD = """
 tree = trees.new_tree(trees.GRAPH_TREE, "shot")
 snow = add(tree, "material_snow", "snow", density=400.0)
-ball = add(tree, "emit_sphere", "ball", radius=0.1, centre=(0.0, 0.6, 0.0))
+ball = add(tree, "emit_sphere", "ball", radius=0.1, centre=(0.0, 0.0, 0.6))
 second = add(tree, "emit_box", "second ball")
 ground = add(tree, "collide_plane", "ground", rule="sticky", friction=0.3)
 fall = add(tree, "solve", "fall")
@@ -48,7 +48,7 @@ tree.links.new(snow.outputs[0], nodes.socket_of(cache.inputs, "mesh"))  # as a s
 answer["refused"], answer["links"] = refused, len(tree.links)
 cache.mute, ball.comment, ball.location = True, "falls", (12.5, -30.0)
 for frame, speed in ((1, -9.81), (24, -4.0)):
-    fall.k_gravity = (0.0, speed, 0.0)
+    fall.k_gravity = (0.0, 0.0, speed)
     fall.keyframe_insert("k_gravity", frame=frame)
 for curve in animation.curves_of(fall, "k_gravity"):
     for point in curve.keyframe_points:
@@ -89,7 +89,7 @@ answer["odd"] = graph_file.save(graph_file.load(document, "odd", os.path.dirname
 tree = graph_file.load(document, "edited", os.path.dirname(path))
 tree.nodes["ball"].k_radius = 0.7
 tree.nodes["ball"].name = "big ball"
-tree.nodes["fall"].k_gravity = (0.0, -1.0, 0.0)
+tree.nodes["fall"].k_gravity = (0.0, 0.0, -1.0)
 reroute = tree.nodes.new("NodeReroute")
 fall = tree.nodes["fall"]
 tree.links.new(tree.nodes["ground"].outputs[0], reroute.inputs[0])

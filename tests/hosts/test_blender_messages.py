@@ -61,6 +61,30 @@ body.k_thickness = 0.1
 answer["thick"] = check()
 """
 
+WARNED = """
+scene = bpy.context.scene
+scene.frame_end = 1
+bpy.ops.mpm_nodes.new_graph()
+tree = bpy.data.node_groups["MPM Graph"]
+tree.folder, tree.k_cell_size, tree.k_start, tree.k_end = given["folder"], 0.1, 1, 2
+made = {node.record["id"]: node for node in tree.nodes}
+made["material_library"].k_name = "toothpaste"
+stone = add(tree, "collide_sphere", "stone", centre=(0.0, 0.0, 1.2), radius=0.4)
+nodes.connect(stone, "", made["solve"], "colliders")
+bpy.ops.mpm_nodes.validate(tree="MPM Graph")
+answer["check"] = [tree.failed, tree.status, made["solve"].notice, problems_of(tree)]
+stone.mute = True
+bpy.ops.mesh.primitive_cube_add(size=0.5, location=(0.0, 0.0, 1.2))
+scene_input.add_collider(tree, bpy.context.object, made["solve"])
+job = cook.start(tree, scene)
+said = []
+while job.state == "running":
+    cook.look()
+    said.append(tree.status)
+answer["cook"] = [job.state, tree.failed, tree.status, made["solve"].notice]
+answer["meanwhile"] = [each for each in said[:-1] if "Warning: " in each][:1]
+"""
+
 COLOURS = (
     LAYOUT
     + """
@@ -196,6 +220,21 @@ def test_an_unwired_solve_and_an_open_sheet_are_told_by_the_check(tmp_path: Path
     failed, said = seen["sheet"]
     assert failed and "sheet" in said["body"] and "thickness" in said["body"].lower(), said
     assert seen["thick"] == [False, {}]
+
+
+def test_what_is_valid_and_will_surprise_is_told_by_the_check_and_as_the_cook_begins(tmp_path: Path):
+    """Matter inside a collider, a law made for less gravity: on the solve and in the panel, and nothing is red. A cook's last frame
+    past the scene's End is told with what shows it."""
+    seen = in_blender(WARNED, folder=str(tmp_path))
+    failed, status, notice, problems = seen["check"]
+    assert not failed and problems == {} and status.startswith("The graph is valid")
+    assert "start inside collider 'stone'" in notice and "under gravity of 9.81 m/s^2" in notice, notice
+    assert "Warning: " in status and "1 more on the nodes" in status, status
+    state, failed, status, notice = seen["cook"]
+    assert state == "done" and not failed and "start inside collider 'Cube'" in notice, notice
+    assert "2 frames cooked" in status and "Warning: " in status
+    assert "The scene ends at frame 1: set its End to 2" in status, status
+    assert seen["meanwhile"], "the warning stood there before the cook was over"
 
 
 def test_only_what_went_wrong_is_red(tmp_path: Path):

@@ -22,7 +22,7 @@ scene = bpy.context.scene
 bpy.ops.wm.save_as_mainfile(filepath=given["folder"] + "/before/shot.blend")
 tree = trees.new_tree(trees.GRAPH_TREE, "shot")
 tree.k_cell_size, tree.k_end = 0.15, 3
-ball = add(tree, "emit_box", "ball", centre=(0.0, 1.0, 0.0), size=(0.3, 0.3, 0.3))
+ball = add(tree, "emit_box", "ball", centre=(0.0, 0.0, 1.0), size=(0.3, 0.3, 0.3))
 fall, fog, cache = add(tree, "solve", "fall"), add(tree, "density_volume", "fog"), add(tree, "write_cache", "cache")
 for one, output, other, port in ((add(tree, "material_library"), "", ball, "material"), (ball, "", fall, "sources"),
                                  (fall, "particles", fog, "particles"), (fall, "particles", cache, "particles"),
@@ -54,7 +54,7 @@ answer["moved"] = middle(scene, 2)
 grids = bpy.data.volumes[0].grids
 answer["grids"] = grids.load()
 scene.frame_set(3)
-tree.nodes["fall"].k_gravity = (0.0, -5.0, 0.0)
+tree.nodes["fall"].k_gravity = (0.0, 0.0, -5.0)
 bpy.ops.mpm_nodes.cook_again(tree="shot")
 answer["states"].append(cook.wait(tree, 300))
 answer["again"], answer["shown"] = middle(scene, 2), str(cache_import.shown_folder(tree))

@@ -25,7 +25,7 @@ cooked()
 answer["live"] = [text for text in said if "substep" in text]
 bpy.ops.mpm_nodes.validate(tree="melt")
 answer["again"] = tree.status
-made["solve"].k_gravity = (0.0, -1.0, 0.0)
+made["solve"].k_gravity = (0.0, 0.0, -1.0)
 cooked()
 folder = places.out_path(tree)
 answer["found"] = [path.name for path in revisions.found(folder)]
@@ -64,15 +64,15 @@ import gpu
 scene = bpy.context.scene
 scene.unit_settings.scale_length = 0.1
 tree = trees.new_tree(trees.GRAPH_TREE, "places")
-box = add(tree, "emit_box", "box", size=(1.0, 2.0, 3.0), centre=(4.0, 5.0, 6.0), rotation=(0.0, 90.0, 0.0))
-ball = add(tree, "collide_sphere", "ball", radius=0.5, centre=(0.0, 1.0, 0.0))
+box = add(tree, "emit_box", "box", size=(10.0, 30.0, 20.0), centre=(40.0, -60.0, 50.0), rotation=(0.0, 0.0, 90.0))
+ball = add(tree, "collide_sphere", "ball", radius=5.0, centre=(0.0, 0.0, 10.0))
 ground = add(tree, "collide_plane", "ground")
 rod = add(tree, "collide_capsule", "rod")
 muted = add(tree, "emit_sphere", "muted")
 muted.mute = True
 taken = add(tree, "emit_sphere", "taken")
 taken.scene_object = bpy.data.objects.new("Empty", None)
-fall = add(tree, "solve", "fall", wall_low=(-1.0, 0.0, -2.0), wall_high=(1.0, 3.0, 2.0))
+fall = add(tree, "solve", "fall", wall_low=(-10.0, -20.0, 0.0), wall_high=(10.0, 20.0, 30.0))
 answer["open"] = [role for role, _ in guides.outlines(tree, scene)]
 fall.k_wall_y_low = fall.k_wall_x_high = "slip"
 bounds = []

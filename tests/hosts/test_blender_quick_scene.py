@@ -52,14 +52,30 @@ tree = made(source=ball)
 answer["off"] = knobs_of(tree)[0]
 bpy.ops.mpm_nodes.new_graph()
 answer["new"] = list(bpy.data.node_groups["MPM Graph"].nodes["MPM Solve"].k_gravity)
-answer["said"] = quick.unheard([wind], tree)
+answer["said"] = quick.unheard([wind], tree, scene)
+scene.use_gravity = True
+for frame, pull in ((1, -9.81), (3, 0.0), (5, -1.81)):
+    scene.gravity = (0.0, 0.0, pull)
+    scene.keyframe_insert("gravity", index=2, frame=frame)
+for curve in animation.curves_of(scene, "gravity"):
+    for point in curve.keyframe_points:
+        point.interpolation = "LINEAR"
+keyed = made(source=ball)
+answer["keyed"] = knobs_of(keyed)[0]
+scene.frame_set(3)
+answer["follows"] = list(keyed.nodes["motion"].k_gravity)
+scene.animation_data_clear()
+scene.driver_add("gravity", 2).driver.expression = "-frame"
+answer["driven"] = quick.unheard([], keyed, scene)[0]
+scene.driver_remove("gravity", 2)
+scene.gravity = (0.0, 0.0, -9.81)
 paste = made("toothpaste", ball)
 answer["comment"], answer["matter"] = paste.nodes["matter"].comment, graph_file.save(paste)["nodes"]["matter"]["knobs"]
 """
 
 
 def test_what_the_scene_says_is_heard_or_told(tmp_path: Path):
-    """Gravity in metres and Y up, also none; a thrown body keeps speed and spin; wind, other matter and scaled numbers are told."""
+    """Gravity in metres and Y up, also none or keyed; a thrown body keeps speed and spin; what cannot be heard is told."""
     seen = in_blender(SCENE, folder=str(tmp_path))
     gravity, body = seen["rest"]
     assert gravity == [0.0, -9.81, 0.0] and body["velocity"] == [0.0, 0.0, 0.0]
@@ -68,6 +84,9 @@ def test_what_the_scene_says_is_heard_or_told(tmp_path: Path):
     assert body["angular_velocity"] == pytest.approx([0.0, 6.0, 0.0], abs=1e-2), "a quarter of a radian a frame, about the vertical"
     assert seen["moon"] == pytest.approx([1.0, -1.62, -2.0]) and seen["small units"] == pytest.approx([0.01, -0.0162, -0.02])
     assert seen["default"] == [0.0, -9.81, 0.0] and seen["off"] == seen["new"] == [0.0, 0.0, 0.0]
+    pulls = [-9.81, -4.905, 0.0, -0.905, -1.81]
+    assert seen["keyed"] == {"keys": [[frame, [0.0, pull, 0.0], "linear"] for frame, pull in enumerate(pulls, 1)]}
+    assert seen["follows"] == [0.0, 0.0, 0.0] and any("drivers or NLA strips" in each for each in seen["driven"])
     left_out, scaled = seen["said"]
     assert "Gust: a solve does not feel force fields" in left_out[0] and "does not meet that of" in left_out[1] and scaled
     assert f"Yield Stress {seen['matter']['yield_stress']:g} Pa (from 90)" in seen["comment"], seen["comment"]

@@ -117,7 +117,7 @@ tree.folder, tree.k_start, tree.k_end = given["folder"], 1, 5
 made = {node.bl_idname[len("MpmNode_"):]: node for node in tree.nodes}
 ball, fall, ground = made["emit_sphere"], made["solve"], made["collide_plane"]
 for frame, speed in ((1, 0.0), (5, -8.0)):
-    fall.k_gravity = (0.0, speed, 0.0)
+    fall.k_gravity = (0.0, 0.0, speed)
     fall.keyframe_insert("k_gravity", frame=frame)
 for curve in animation.curves_of(fall, "k_gravity"):
     for point in curve.keyframe_points:
@@ -125,7 +125,7 @@ for curve in animation.curves_of(fall, "k_gravity"):
 seen = []
 for frame in (1, 3, 5):
     scene.frame_set(frame)
-    seen.append(round(fall.k_gravity[1], 4))
+    seen.append(round(fall.k_gravity[2], 4))
 answer["follows"] = seen
 driver = ground.driver_add("k_friction").driver
 driver.expression = "frame / 10"
@@ -140,7 +140,7 @@ if hasattr(tree.animation_data, "action_slot"):
     tree.animation_data.action = action
     tree.animation_data.action_slot = action.slots.new("NODETREE", "graph")
     for frame, speed in ((1, -1.0), (5, -5.0)):
-        fall.k_gravity = (0.0, speed, 0.0)
+        fall.k_gravity = (0.0, 0.0, speed)
         fall.keyframe_insert("k_gravity", frame=frame)
     for curve in animation.curves_of(fall, "k_gravity"):
         for point in curve.keyframe_points:
@@ -207,7 +207,7 @@ tree = trees.new_tree(trees.GRAPH_TREE, "early")
 tree.folder, tree.k_cell_size, tree.k_fps = given["folder"], 0.08, 24.0
 tree.k_start, tree.k_end = given["first"], given["first"] + 4
 jelly = add(tree, "material_neo_hookean", "jelly")
-cube = add(tree, "emit_box", "cube", size=(0.3, 0.3, 0.3), centre=(0.0, 1.5, 0.0), velocity=(0.0, -4.0, 0.0))
+cube = add(tree, "emit_box", "cube", size=(30.0, 30.0, 30.0), centre=(0.0, 0.0, 150.0), velocity=(0.0, 0.0, -400.0))
 fall, cache = add(tree, "solve", "fall", start_frame=given["first"]), add(tree, "write_cache", "cache")
 nodes.connect(jelly, "", cube, "material")
 nodes.connect(cube, "", fall, "sources")

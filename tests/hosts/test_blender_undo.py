@@ -13,14 +13,14 @@ bpy.ops.ed.undo_push(message="Start")
 tree = trees.new_tree(trees.GRAPH_TREE, "undone")
 tree.folder, tree.k_cell_size, tree.k_end = given["folder"], 0.08, 3
 jelly = add(tree, "material_neo_hookean", "jelly")
-cube = add(tree, "emit_box", "cube", size=(0.3, 0.3, 0.3), centre=(0.0, 1.0, 0.0))
+cube = add(tree, "emit_box", "cube", size=(0.3, 0.3, 0.3), centre=(0.0, 0.0, 1.0))
 fall, cache = add(tree, "solve", "fall"), add(tree, "write_cache", "cache")
 nodes.connect(jelly, "", cube, "material")
 nodes.connect(cube, "", fall, "sources")
 nodes.connect(fall, "particles", cache, "particles")
 bpy.ops.ed.undo_push(message="Made")
 here = lambda: bpy.data.node_groups["undone"]
-speed = lambda: round(here().nodes["cube"].k_velocity[1], 3)
+speed = lambda: round(here().nodes["cube"].k_velocity[2], 3)
 
 def facts():
     points = bpy.data.objects.get("particles")
@@ -36,7 +36,7 @@ def facts():
 
 job = cook.start(here(), scene)
 # during: an edit is undone, then redone, while the program works
-here().nodes["cube"].k_velocity = (0.0, -1.0, 0.0)
+here().nodes["cube"].k_velocity = (0.0, 0.0, -1.0)
 bpy.ops.ed.undo_push(message="Edit")
 bpy.ops.ed.undo()
 scene = bpy.context.scene
@@ -66,14 +66,14 @@ def step(what):
 # an undo at once, and its redo: frames stay, the knob follows
 answer["at_once"] = [step("undo"), step("undo"), step("redo"), step("redo")]
 # after: an edit, its undo and its redo
-here().nodes["cube"].k_velocity = (0.0, -2.0, 0.0)
+here().nodes["cube"].k_velocity = (0.0, 0.0, -2.0)
 bpy.ops.ed.undo_push(message="Edit again")
 answer["after"] = [step("undo"), step("redo")]
 # the artist's own material outlives the undo of later edits, and a second cook
 clay = bpy.data.materials.new("clay of the artist")
 bpy.data.objects["particles"].material_slots[0].material = clay
 bpy.ops.ed.undo_push(message="Material")
-here().nodes["cube"].k_velocity = (0.0, -3.0, 0.0)
+here().nodes["cube"].k_velocity = (0.0, 0.0, -3.0)
 bpy.ops.ed.undo_push(message="Edit once more")
 cook.start(here(), scene)
 bpy.ops.ed.undo()
@@ -85,7 +85,7 @@ answer["dressed"] = [facts(), step("undo"), step("redo")]
 # edits made while frames are there without a step of their own become part of the history
 answer["deep"] = [step("undo") for _ in range(5)]
 bpy.ops.ed.undo_push(message="Branch")
-here().nodes["cube"].k_velocity = (0.0, -5.0, 0.0)
+here().nodes["cube"].k_velocity = (0.0, 0.0, -5.0)
 bpy.ops.ed.undo_push(message="Branch on")
 answer["branch"] = [step("undo"), step("redo"), step("undo"), step("undo")]
 """

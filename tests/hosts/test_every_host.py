@@ -80,7 +80,7 @@ made = {}
 for name, (kind, values) in given["nodes"].items():
     made[name] = add(tree, kind, name)
     for knob, value in values.items():
-        setattr(made[name], f"k_{knob}", value)
+        knobs.set_value(made[name], specification.knob(made[name].record, knob), value)
 for source, output, target, port in given["wires"]:
     nodes.connect(made[source], output, made[target], port)
 try:

@@ -45,6 +45,11 @@ CLASSES = [
 ]
 
 
+def _opened():
+    """Return the handlers that follow a file's opening, and an append, which Blender 4.2 has none for."""
+    return [getattr(bpy.app.handlers, name) for name in ("load_post", "blend_import_post") if hasattr(bpy.app.handlers, name)]
+
+
 def register():
     """Make everything known to Blender."""
     for cls in CLASSES:
@@ -53,7 +58,8 @@ def register():
     guides.register()
     interface.register()
     bpy.app.handlers.load_pre.append(cook.before_load)
-    bpy.app.handlers.load_post.append(nodes.after_load)
+    for handlers in _opened():
+        handlers.append(nodes.after_load)
     bpy.app.handlers.load_post.append(places.after_load)
     history.register()
     point_materials.register()
@@ -67,7 +73,8 @@ def unregister():
     point_materials.unregister()
     history.unregister()
     bpy.app.handlers.load_post.remove(places.after_load)
-    bpy.app.handlers.load_post.remove(nodes.after_load)
+    for handlers in _opened():
+        handlers.remove(nodes.after_load)
     bpy.app.handlers.load_pre.remove(cook.before_load)
     interface.unregister()
     guides.unregister()

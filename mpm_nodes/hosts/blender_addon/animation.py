@@ -35,9 +35,16 @@ def _all_curves(tree):
     return [] if holder is None else list(holder)
 
 
-def clear(owner, name):
-    """Remove the keys of a property."""
-    for curve in curves_of(owner, name):
+def curves_at(owner, homes):
+    """Return the F-curves of numbers that properties hold: (property, index) of each, index -1 for a single number."""
+    there = {(curve.data_path, curve.array_index): curve for curve in _all_curves(owner.id_data)}
+    found = [there.get((_path(owner, name), max(index, 0))) for name, index in homes] if there else []
+    return [curve for curve in found if curve is not None]
+
+
+def clear(owner, homes):
+    """Remove the keys of numbers."""
+    for curve in curves_at(owner, homes):
         _holder(owner.id_data).remove(curve)
 
 
@@ -47,8 +54,14 @@ def is_driven(owner, name):
     if data is None:
         return False
     path = _path(owner, name)
-    if any(curve.data_path == path and not curve.mute for curve in data.drivers):
-        return True
+    return any(curve.data_path == path and not curve.mute for curve in data.drivers) or in_strips(owner, name)
+
+
+def in_strips(owner, name):
+    """Return whether NLA strips have a say in a property."""
+    data, path = owner.id_data.animation_data, _path(owner, name)
+    if data is None:
+        return False
     strips = [strip for track in data.nla_tracks if not track.mute for strip in track.strips if not strip.mute]
     return data.use_nla and any(path in _paths(strip) for strip in strips)
 
@@ -81,13 +94,17 @@ def fingerprint(curves):
     ]
 
 
-def set_keys(owner, name, keys, knob):
+def set_keys(owner, homes, keys, knob):
     """Make F-curves of a key list; "smooth" becomes a Bezier curve with level handles, which is the same curve."""
     many = knob["kind"] == "vector"
     for frame, value, _ in keys:
-        setattr(owner, name, value if many or knob["kind"] == "float" else round(value))
-        owner.keyframe_insert(name, frame=frame)
-    for curve in curves_of(owner, name):
+        for name, index in homes:
+            if many:
+                getattr(owner, name)[index] = value[index]
+            else:
+                setattr(owner, name, value if knob["kind"] == "float" else round(value))
+            owner.keyframe_insert(name, index=index, frame=frame)
+    for curve in curves_at(owner, homes):
         for point, (_, value, shape) in zip(curve.keyframe_points, keys, strict=True):
             point.co[1] = value[curve.array_index] if many else value
             point.interpolation = SHAPES[shape]

@@ -200,6 +200,8 @@ def _take_in(tree, job):
     events = job.events()
     for event in events:
         job.take(event)
+    if any(event["event"] == "warning" for event in events):
+        job.warned = problems.warn(tree, list(dict.fromkeys(job.warnings)))
     for event in events:
         _show_progress(tree, job, event)
     over = over and job.is_over()
@@ -225,7 +227,7 @@ def _show_progress(tree, job, event):
     if event["event"] == "estimate":
         problems.report(tree, f"Starting; {figures.needs_in_words(event)}", False)
     elif event["event"] == "substep":
-        problems.report(tree, figures.substep_in_words(event, last), False)
+        problems.report(tree, _and_warned(job, figures.substep_in_words(event, last)), False)
     elif event["event"] == "pace" and event.get("share") is not None:
         tree.progress = min(1.0, (event["frame"] - first + event["share"]) / count)
     elif event["event"] == "frame_done":
@@ -233,9 +235,13 @@ def _show_progress(tree, job, event):
         tree.progress = (event["frame"] - first + 1) / count
         left = figures.duration_in_words(event.get("seconds_left") or 0.0)
         particles = f", {event['particles']} particles" if event.get("particles") else ""
-        problems.report(tree, f"Frame {event['frame']} of {last} done{particles}; {left} left", False)
+        problems.report(tree, _and_warned(job, f"Frame {event['frame']} of {last} done{particles}; {left} left"), False)
     elif event["event"] in ("note", "compiling"):
         problems.report(tree, event["message"], False)
+
+
+def _and_warned(job, text):
+    return "\n".join(filter(None, [text, job.warned]))
 
 
 def _show_frames(tree, job):
@@ -264,13 +270,10 @@ def _finish(tree, job):
         tree.revision = job.revision
     elif job.on_failure is not None:
         job.on_failure()
-    rest = []
-    for node, text in dict.fromkeys(job.warnings):
-        if not node or problems.show(tree, node, environment.in_own_words(text), bad=False) is None:
-            rest += problems.show_text(tree, text, bad=False)
     if job.state == "done":
-        said = f"{kept} cooked, in {job.revision}{timeline.rate_differs(tree, history.scene_of(job.scene))}"
-        problems.report(tree, "\n".join(filter(None, [job.unseen, said, *rest])), bool(job.unseen))
+        scene = history.scene_of(job.scene)
+        said = f"{kept} cooked, in {job.revision}{timeline.rate_differs(tree, scene)}{timeline.ends_before(scene, job.frames)}"
+        problems.report(tree, "\n".join(filter(None, [job.unseen, said, job.warned])), bool(job.unseen))
     elif job.state == "cancelled" or (job.stop_asked and code != 0):
         job.state = "cancelled"
         text = f"Cancelled; {kept} kept. Resume goes on after them"

@@ -223,6 +223,7 @@ def save(tree, folder=None, objects=None):
         folder: Folder that the file is meant for; relative paths of another folder are made absolute.
         objects: By node name, the knob values that scene objects give.
     """
+    nodes.turn(tree)
     names = names_in_file(tree)
     document = {"format": GRAPH_FORMAT["name"], "version": GRAPH_FORMAT["version"]}
     document["settings"] = {name: knobs.value(tree, constant(knob)) for name, knob in SETTINGS.items()}
@@ -238,6 +239,7 @@ def save(tree, folder=None, objects=None):
 
 def save_substeps(tree):
     """Return the document of a substep tree."""
+    nodes.turn(tree)
     names = names_in_file(tree)
     rest = json.loads(tree.rest or "{}")
     has = rest.pop("has", [])

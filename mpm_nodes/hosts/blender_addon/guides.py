@@ -9,7 +9,7 @@ import math
 import bpy
 from mathutils import Euler, Matrix, Quaternion, Vector
 
-from . import knobs, surfaces, trees
+from . import knobs, specification, surfaces, trees
 
 COLOURS = {"source": (0.36, 0.62, 0.90, 0.9), "collider": (0.75, 0.75, 0.78, 0.9), "wall": (0.95, 0.55, 0.25, 0.9)}
 PARTS = 32
@@ -78,7 +78,11 @@ def _walls(node):
 
 
 def _value(node, name):
-    return getattr(node, knobs.prop(name), None)
+    """Return a knob as a graph file has it, None where there is none."""
+    knob = specification.knob(node.record, name)
+    if knob is None:
+        return None
+    return knobs.number_of(node, knob) if knob["kind"] in ("float", "vector") else knobs.constant_of(node, knob)
 
 
 def _box(low, high):

@@ -83,12 +83,21 @@ def _is_whole(tree, scene, frames):
     return bool(things) and (follow or len(frames) == 1)
 
 
+def _settle():
+    """Let view layers forget what was taken away: Blender 4.2 ends when it finds that out while it reads an undo step."""
+    for scene in bpy.data.scenes:
+        for layer in scene.view_layers:
+            _ = layer.objects.active  # asked for it, a layer looks at its collections again
+
+
 @bpy.app.handlers.persistent
 def before(*_):
     """Take away, before an undo or a redo, what came back without a step."""
     for tree in problems.graph_trees(bpy.data):
         if key_of(tree) in _LENT:
             cache_import.take_away(tree)
+    if _LENT:
+        _settle()
     _LENT.clear()
     after()  # there may be nothing to undo, and then nobody says so
 

@@ -1,18 +1,15 @@
 """Knobs as Blender properties: made from the specification, read and written as a graph file spells them."""
 
 import json
-import re
-import struct
 
 import bpy
 
-from . import animation, curves, memory, preset_settings
+from . import animation, axes, curves, memory, preset_settings, surfaces
+from .axes import short
 from .specification import PRESETS
 
 LARGEST_FLOAT = 3.0e38
 LARGEST_INT = 2**31 - 1
-AXES = {"x": "X", "y": "Z", "z": "-Y"}
-"""What a graph's axes are called in the scene."""
 OWN = "OWN_GRAPH"
 """Choice of a `substeps` knob: the stages of a tree of its own, not a preset."""
 
@@ -30,8 +27,11 @@ def tree_prop(name):
 # ---------------------------------------------------------------- from the specification
 def annotations(record):
     """Return the properties of all knobs of a node or stage, for a class's `__annotations__`."""
-    found = {}
+    found, knobs = {}, {knob["name"]: knob for knob in record["knobs"]}
     for knob in record["knobs"]:
+        if knob.get("corner"):
+            (x, y, _), (*_, z) = knob["default"], knobs[knob["corner"]]["default"]
+            knob = {**knob, "default": [x, y, z]}
         found.update(knob_properties(knob))
     return found
 
@@ -63,23 +63,9 @@ def _is_substep_tree(_node, tree):
 
 
 def title(knob):
-    """Return a knob's label with its unit, and the scene's names of axes."""
-    label = re.sub(r"\b[XYZ]\b", lambda found: AXES[found[0].lower()], knob["label"])
-    return f"{label} [{knob['unit']}]" if knob["unit"] else label
-
-
-def components(knob):
-    """Return (index, name in the scene's axes) of a vector's numbers in the order X, Y, Z; none of other vectors.
-
-    Graph files have Y up, the scene has Z up: a graph's y is the scene's Z, its z is against the scene's Y.
-    """
-    if knob["kind"] != "vector" or knob.get("element") == "int" or knob["size"] not in (3, 4):
-        return []
-    first = knob["size"] - 3  # a quaternion begins with w
-    names = ["W"] * first + list(AXES.values())
-    unsigned = (knob["range"] or {}).get("min") == 0.0
-    order = [*range(first), first, first + 2, first + 1]
-    return [(index, names[index].lstrip("-") if unsigned else names[index]) for index in order]
+    """Return a knob's label with the scene's names of axes, and its unit where Blender does not write one beside the number."""
+    label = axes.label(knob["label"])
+    return f"{label} [{knob['unit']}]" if knob["unit"] and not axes.unit_of(knob) else label
 
 
 def help_of(knob):
@@ -88,14 +74,12 @@ def help_of(knob):
     bounds = [f"{word} {limits[key]:g}" for key, word in (("min", "from"), ("max", "to")) if limits.get(key) is not None]
     if limits.get("exclusive_min"):
         bounds[0] = f"above {limits['min']:g}"
-    doc = knob["doc"].rstrip(".")
-    if knob["kind"] == "vector" or re.search(r"\b[XYZ]\b", knob["label"]):
-        doc = re.sub(r"\b[xyz]\b", lambda found: AXES[found[0]], doc)
-    return doc + (f" ({' '.join(bounds)})" if bounds else "")
+    return axes.words(knob) + (f" ({' '.join(bounds)})" if bounds else "")
 
 
 def _limits(knob, largest):
-    limits = {key: value for key, value in (knob["range"] or {}).items() if key in ("min", "max", "soft_min", "soft_max")}
+    keys = ("soft_min", "soft_max") if knob.get("axes") == "signed" else ("min", "max", "soft_min", "soft_max")
+    limits = {key: value for key, value in (knob["range"] or {}).items() if key in keys}
     return {key: max(-largest, min(largest, value)) for key, value in limits.items() if value is not None}
 
 
@@ -103,18 +87,20 @@ def _number(knob, common):
     limits = _limits(knob, LARGEST_FLOAT)
     fine = 0.0 < abs(knob["default"] or 0.0) < 0.01 if knob["kind"] == "float" else False
     fine = fine or limits.get("soft_max", 1.0) <= 0.1
-    return {**limits, "precision": 6 if fine else 3, **common}
+    return {**limits, "precision": 6 if fine else 3, "unit": axes.unit_of(knob) or "NONE", **common}
 
 
 def _vector(knob, common):
     size, default = knob["size"], knob["default"] or [0] * knob["size"]
     if knob.get("element") == "int":
         return bpy.props.IntVectorProperty(size=size, default=default, **_limits(knob, LARGEST_INT), **common)
-    return bpy.props.FloatVectorProperty(size=size, default=default, **_number(knob, common))
+    kind = {"": "NONE", "quaternion": "QUATERNION"}.get(knob["axes"], "XYZ")
+    default = axes.to_scene(knob, default, 1.0)
+    return bpy.props.FloatVectorProperty(size=size, default=default, subtype=kind, **_number(knob, common))
 
 
 def _enum(knob, common):
-    items = [(str(item["value"]), item["label"], "") for item in knob["menu"]]
+    items = [(str(item["value"]), axes.choice(knob, item), "") for item in knob["menu"]]
     return bpy.props.EnumProperty(items=items, default=str(knob["default"]) if knob["default"] is not None else None, **common)
 
 
@@ -140,22 +126,38 @@ _PROPERTIES = {
 
 
 # ---------------------------------------------------------------- what is shown
+def unit_now():
+    """Return how many metres a unit of the scene in the window is: Blender shows lengths by it."""
+    scene = bpy.context.scene
+    return 1.0 if scene is None else short(surfaces.metres(scene))
+
+
+def homes(knob):
+    """Return the (property, index) of each number of a knob, in the scene's order; index -1 where it is one number."""
+    own = prop(knob["name"])
+    if knob["kind"] != "vector":
+        return [(own, -1)]
+    found = [(own, index) for index in range(knob["size"])]
+    if knob.get("corner"):
+        found[axes.REVERSED] = prop(knob["corner"]), axes.REVERSED
+    return found
+
+
 def shown(owner, knob):
-    """Return what Blender shows for a knob, as plain JSON; keys where the knob is animated."""
-    if knob["keyable"]:
-        curves = animation.curves_of(owner, prop(knob["name"]))
-        if curves:
-            return animation.fingerprint(curves)
-    return constant_of(owner, knob)
+    """Return what Blender shows for a knob, as plain JSON; keys where the knob is animated. With the unit, where not metres."""
+    curves = animation.curves_at(owner, homes(knob)) if knob["keyable"] else []
+    seen = animation.fingerprint(curves) if curves else constant_of(owner, knob)
+    unit = unit_now()
+    return seen if unit == 1.0 or not axes.unit_of(knob) else [seen, unit]
 
 
 def constant_of(owner, knob):
     """Return what Blender shows for a knob at this moment, keys or not."""
     if knob["kind"] == "table":
         return curves.rows_of(owner, knob["name"])
-    value = getattr(owner, prop(knob["name"]))
     if knob["kind"] == "vector":
-        return list(value)
+        return [getattr(owner, name)[index] for name, index in homes(knob)]
+    value = getattr(owner, prop(knob["name"]))
     if knob["kind"] == "substeps":
         tree = getattr(owner, tree_prop(knob["name"]))
         return [value, settings_of(owner, knob["name"], value), tree.name if tree and value == OWN else ""]
@@ -177,11 +179,15 @@ def value(owner, knob, document_of=None):
     kept = memory.recall(owner, knob["name"], seen)
     if kept is not memory.NOTHING:
         return kept
-    if knob["keyable"]:
-        curves = animation.curves_of(owner, prop(knob["name"]))
-        if curves:
-            return animation.key_list(curves, constant_of(owner, knob), plain(knob))
-    return _spelled(knob, seen)
+    curves = animation.curves_at(owner, homes(knob)) if knob["keyable"] else []
+    if curves:
+        return animation.key_list(curves, constant_of(owner, knob), plain(knob))
+    return _spelled(knob, constant_of(owner, knob))
+
+
+def number_of(owner, knob):
+    """Return a number or a vector as it is at this moment, in the axes and the metres of a graph file."""
+    return plain(knob)(constant_of(owner, knob))
 
 
 def _own_what_changed(owner, name, document_of):
@@ -205,7 +211,8 @@ def _spelled(knob, seen):
     kind = knob["kind"]
     if kind in ("float", "vector"):
         default = knob["default"]
-        return default if default is not None and _single(default) == seen else plain(knob)(seen)
+        as_default = default is not None and axes.single(axes.to_scene(knob, default, unit_now())) == seen
+        return default if as_default else plain(knob)(seen)
     if kind == "enum":
         return next(item["value"] for item in knob["menu"] if str(item["value"]) == seen)
     if kind == "strings":
@@ -225,29 +232,15 @@ def settings_of(owner, name, preset):
 
 
 def plain(knob):
-    """Return the function that turns what Blender holds for a number into JSON."""
+    """Return the function that turns what Blender holds for a number into JSON, in the axes and units of a graph file."""
     if knob["kind"] == "int":
         return round
+    if knob.get("element") == "int":
+        return lambda values: [round(each) for each in values]
+    unit = unit_now()
     if knob["kind"] == "vector":
-        part = round if knob.get("element") == "int" else short
-        return lambda values: [part(each) for each in values]
-    return short
-
-
-def _single(value):
-    """Return a number, or a list of them, as single precision holds it."""
-    if isinstance(value, list):
-        return [_single(each) for each in value]
-    return struct.unpack("f", struct.pack("f", value))[0] if abs(value) < 3.4e38 else value
-
-
-def short(number):
-    """Return the shortest decimal that single precision rounds to `number`: 0.1, not 0.10000000149."""
-    for digits in range(1, 10):
-        candidate = float(f"{number:.{digits}g}")
-        if abs(candidate) < 3.4e38 and struct.unpack("f", struct.pack("f", candidate))[0] == number:
-            return candidate
-    return number
+        return lambda values: axes.to_file(knob, [short(each) for each in values], unit)
+    return lambda value: axes.to_file(knob, short(value), unit)
 
 
 def set_value(owner, knob, raw, tree_of=None):
@@ -257,19 +250,21 @@ def set_value(owner, knob, raw, tree_of=None):
     """
     name = knob["name"]
     if knob["keyable"]:
-        animation.clear(owner, prop(name))
+        animation.clear(owner, homes(knob))
     if isinstance(raw, dict) and "keys" in raw and knob["keyable"]:
-        animation.set_keys(owner, prop(name), raw["keys"], knob)
+        unit = unit_now()
+        keys = [[frame, axes.to_scene(knob, each, unit), shape] for frame, each, shape in raw["keys"]]
+        animation.set_keys(owner, homes(knob), keys, knob)
     elif knob["kind"] == "substeps":
         _show_substeps(owner, knob, raw, tree_of)
     elif knob["kind"] == "table":
         _show_table(owner, knob, raw)
     else:
-        _show(owner, knob, raw)
+        show(owner, knob, raw)
     memory.remember(owner, name, raw, shown(owner, knob))
 
 
-def _show(owner, knob, raw):
+def show(owner, knob, raw):
     """Set the property as near to the value as Blender can hold; what it cannot hold is kept and reported by validation."""
     try:
         if knob["kind"] == "strings":
@@ -279,7 +274,12 @@ def _show(owner, knob, raw):
         elif knob["kind"] == "int":
             raw = _clamped(raw)
         elif knob["kind"] == "float":
-            raw = max(-LARGEST_FLOAT, min(LARGEST_FLOAT, raw))
+            raw = max(-LARGEST_FLOAT, min(LARGEST_FLOAT, axes.to_scene(knob, raw, unit_now())))
+        elif knob["kind"] == "vector":
+            raw = axes.to_scene(knob, raw, unit_now())
+            if knob.get("corner"):
+                there, own = homes(knob)[axes.REVERSED][0], getattr(owner, prop(knob["name"]))
+                getattr(owner, there)[axes.REVERSED], raw[axes.REVERSED] = raw[axes.REVERSED], own[axes.REVERSED]
         setattr(owner, prop(knob["name"]), raw)
     except (TypeError, ValueError, OverflowError):
         pass
@@ -314,4 +314,4 @@ def _show_substeps(owner, knob, raw, tree_of):
 
 def show_settings(owner, name, preset, settings):
     """Show a preset's settings, in fields where there is one."""
-    preset_settings.show(owner, name, preset, settings, prop, lambda knob, value: _show(owner, knob, value))
+    preset_settings.show(owner, name, preset, settings, prop, lambda knob, value: show(owner, knob, value))

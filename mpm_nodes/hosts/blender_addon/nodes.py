@@ -4,7 +4,7 @@ import json
 
 import bpy
 
-from . import curves, knobs, memory, preset_settings, sockets
+from . import axes, curves, knobs, memory, older, preset_settings, sockets
 from .specification import DOMAINS, NODES, ROOMS, STAGES, TYPES, outputs
 from .trees import GRAPH_TREE, SUBSTEP_TREE
 
@@ -37,6 +37,7 @@ class MpmNode:
 
     as_loaded: memory.loaded_property()
     file_version: bpy.props.IntProperty(name="Version", description="Version of the node that the knobs are written for")
+    in_scene_axes: bpy.props.BoolProperty(name="Scene Axes", description="Knobs are in the scene's axes", options={"HIDDEN"})
     comment: bpy.props.StringProperty(name="Comment", description="A note for whoever opens the graph next")
     problem: bpy.props.StringProperty(name="Problem", options={"HIDDEN", "SKIP_SAVE"})
     notice: bpy.props.StringProperty(name="Notice", options={"HIDDEN", "SKIP_SAVE"})
@@ -64,9 +65,12 @@ class MpmNode:
             _add_input(self, port)
         for port in outputs(self.record):
             _add_output(self, port)
+        self.in_scene_axes = True
         for knob in self.record["knobs"]:
             if knob["kind"] == "table":
                 curves.show(self, knob["name"], knob["default"])
+            elif axes.unit_of(knob) and knobs.unit_now() != 1.0:
+                knobs.show(self, knob, knob["default"])
 
     def copy(self, node):
         """Forget the problems of the node that this one is a copy of, and take curves of its own."""
@@ -185,12 +189,12 @@ def draw_knob(node, layout, knob):
 
 def draw_vector(node, column, knob):
     """Draw the numbers of a vector by the scene's axes."""
-    name, parts = knobs.prop(knob["name"]), knobs.components(knob)
-    if not parts:
+    name = knobs.prop(knob["name"])
+    if not knob["axes"]:
         column.prop(node, name)
         return
     column.label(text=f"{knobs.title(knob)}:")
-    for index, text in parts:
+    for index, text in enumerate("WXYZ"[-knob["size"] :]):
         column.prop(node, name, index=index, text=text)
 
 
@@ -329,10 +333,19 @@ def complete(node):
             holder.remove(socket)
 
 
+def turn(tree):
+    """Bring the nodes of an older .blend into the scene's axes and units."""
+    for node in tree.nodes:
+        left = older.turn(node) if isinstance(node, MpmNode) else []
+        if left:
+            node.notice = f"Knobs are in the scene's axes and units now; turn drivers and NLA strips of {', '.join(left)} yourself"
+
+
 @bpy.app.handlers.persistent
 def after_load(*_):
-    """Complete the nodes of a .blend that has just been opened."""
+    """Complete the nodes of a .blend that has just been opened, or of which something was appended."""
     for tree in bpy.data.node_groups:
+        turn(tree)
         for node in tree.nodes:
             if isinstance(node, MpmNode) and node.record is not None:
                 complete(node)

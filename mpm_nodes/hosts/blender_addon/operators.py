@@ -6,7 +6,19 @@ from pathlib import Path
 
 import bpy
 
-from . import cache_import, cook, environment, graph_file, history, places, problems, scene_input, timeline
+from . import (
+    cache_import,
+    cook,
+    environment,
+    graph_file,
+    history,
+    knobs,
+    places,
+    problems,
+    scene_input,
+    specification,
+    timeline,
+)
 from .steps import Stepwise
 from .trees import GRAPH_TREE, new_tree
 
@@ -66,8 +78,11 @@ class MPM_OT_new_graph(bpy.types.Operator):
         for node in tree.nodes:
             if hasattr(node, "k_start_frame"):
                 node.k_start_frame = tree.k_start
-            if hasattr(node, "k_gravity"):
-                node.k_gravity = scene_input.gravity(scene).get("gravity", node.k_gravity)
+            knob = specification.knob(node.record, "gravity")
+            if knob is not None:
+                knobs.set_value(node, knob, scene_input.gravity(scene).get("gravity", knob["default"]))
+        if left := scene_input.gravity_left(scene):
+            self.report({"WARNING"}, left)
         timeline.follow(tree, scene)
         show_tree(context, tree)
         return {"FINISHED"}
@@ -213,7 +228,7 @@ class MPM_OT_validate(OnGraph, Stepwise, bpy.types.Operator):
         except environment.EnvironmentFault as error:
             cook.fail_to_start(tree, str(error))
             count = 1
-        self.report({"WARNING" if count else "INFO"}, tree.status)
+        self.report({"WARNING" if count or "Warning: " in tree.status else "INFO"}, tree.status)
         return {"FINISHED"}
 
 

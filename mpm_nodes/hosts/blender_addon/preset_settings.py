@@ -21,7 +21,8 @@ def text_prop(name):
 def fields(name, preset):
     """Return the parameters of a preset as knobs, by the parameter's name; their own names are those of the properties."""
     known = PRESETS.get(preset, {"parameters": []})["parameters"]
-    return {each["name"]: {**each, "name": f"{name}_{preset}_{each['name']}"} for each in known if each["kind"] in KINDS}
+    own = {"in_metres": True}  # one that is not set shows what the preset has, whatever the Unit Scale
+    return {each["name"]: {**each, **own, "name": f"{name}_{preset}_{each['name']}"} for each in known if each["kind"] in KINDS}
 
 
 def properties(name, made):
@@ -29,7 +30,7 @@ def properties(name, made):
     found = {
         text_prop(name): bpy.props.StringProperty(
             name="More Settings",
-            description='Settings that have no field, as JSON: {"rasterize.kernel": "cubic"}; "edits" changes the stages',
+            description='Settings without a field, as JSON, Y up: {"rasterize.kernel": "cubic"}; "edits" changes the stages',
         )
     }
     for preset in PRESETS:

@@ -74,6 +74,24 @@ def show_text(tree, text, bad=True):
     return rest
 
 
+def warn(tree, warnings):
+    """Put warnings on the nodes that they are of.
+
+    Args:
+        tree: The graph.
+        warnings: (place, text) of each, "" as the place of one that begins with its place, or has none.
+
+    Returns: lines for the panel: those that no node shows, else the first; "" without any.
+    """
+    rest = []
+    for place, text in warnings:
+        if not place or show(tree, place, environment.in_own_words(text), bad=False) is None:
+            rest += show_text(tree, text, bad=False)
+    said = rest or [environment.in_own_words(text) for _, text in warnings][:1]
+    more = f" ({len(warnings) - 1} more on the nodes)" if not rest and len(warnings) > 1 else ""
+    return "\n".join(f"Warning: {line}" for line in said) + more
+
+
 def validate(tree, path):
     """Validate a written graph and show its problems; return how many there are.
 
@@ -108,7 +126,9 @@ def validate_steps(tree, path):
         count = f"{len(found)} problem{'s' if len(found) > 1 else ''}"
         report(tree, "\n".join([f"{count}; see the nodes in red", *rest] if len(rest) < len(found) else rest), True)
     else:
-        report(tree, f"The graph is valid: {_needs(tree, answer['needs'])}", False)
+        warned = warn(tree, [(each["place"], each["message"]) for each in answer.get("warnings", ())])
+        said = f"The graph is valid: {_needs(tree, answer['needs'])}"
+        report(tree, "\n".join(filter(None, [said, warned])), False)
     return len(found)
 
 

@@ -114,11 +114,13 @@ def _speed(thing, stage, scene):
     return {name: [float(f"{round(each, 4):.4g}") + 0.0 for each in value] for name, value in found.items() if value.length > 1e-4}
 
 
-def unheard(others, tree):
+def unheard(others, tree, scene):
     """Return, in sentences, (what the matter neither feels nor meets, numbers that were scaled to the object)."""
     winds = [thing.name for thing in others if thing.field is not None and thing.field.type != "NONE"]
     alone = [each.name for each in problems.graph_trees(bpy.data) if each != tree and looks.quick_facts(each)]
     said = [f"{', '.join(winds)}: a solve does not feel force fields"] if winds else []
+    if left := scene_input.gravity_left(scene):
+        said.append(left)
     if alone:
         said.append(f"Its matter does not meet that of {', '.join(alone)}: wire both sources into one solve for that")
     scaled = [node.comment for node in tree.nodes if getattr(node, "comment", "").startswith("Scaled by Quick")]
@@ -190,7 +192,7 @@ class MPM_OT_quick(Stepwise, bpy.types.Operator):
             return {"CANCELLED"}
         if job is not None:
             job.on_failure = back
-        left_out, scaled = unheard(others, tree)
+        left_out, scaled = unheard(others, tree, scene)
         said = [f"{tree.name}: cells of {tree.k_cell_size:.3g} m, about {budget} particles", *left_out, *scaled]
         self.report({"WARNING" if left_out else "INFO"}, ". ".join(said))
         return {"FINISHED"}

@@ -33,6 +33,7 @@ class RunningCook:
         frames: Frames that are done.
         lines: What the program wrote on stderr, last lines.
         unseen: Why its frames are not shown, "" where they are.
+        warned: What the panel says of its warnings.
         on_failure: Is called when it ends without a frame; None for nothing.
     """
 
@@ -40,7 +41,7 @@ class RunningCook:
         self.scene, self.revision, self.state = key_of(scene), "", "running"
         self.frames, self.lines, self.error, self.warnings = [], [], "", []
         self.span, self.stop_asked, self._shown, self._waiting = (0, 0), False, 0.0, False
-        self.alone_since, self.on_failure, self.unseen = None, None, ""
+        self.alone_since, self.on_failure, self.unseen, self.warned = None, None, "", ""
         self._events = queue.SimpleQueue()
         self.process = environment.start(arguments, folder)
         self._threads = [

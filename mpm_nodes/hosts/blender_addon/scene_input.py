@@ -6,9 +6,11 @@ from pathlib import Path
 
 from mathutils import Vector
 
-from . import history, knobs, nodes, places, problems, scene_export, scene_pass, simulations, steps, surfaces, timeline
+from . import animation, history, knobs, nodes, places, problems, scene_export, scene_pass, simulations, steps, surfaces, timeline
 from .surfaces import Y_UP, has_surface, metres
 
+EARTH = [0.0, -9.81, 0.0]
+"""The earth's gravity [m/s^2]."""
 SIZES = ("size", "radius", "length", "half_height")
 """Knobs of nodes with a place that say how large it is."""
 
@@ -106,12 +108,32 @@ def refuse_unbaked(held, scene, last):
 
 
 def gravity(scene):
-    """Return the knob of a scene's gravity; none for Blender's default, which is the earth's whatever the unit of the scene."""
-    if not scene.use_gravity:
-        return {"gravity": [0.0, 0.0, 0.0]}
-    if all(abs(a - b) < 1e-4 for a, b in zip(scene.gravity, (0.0, 0.0, -9.81), strict=True)):
-        return {}
-    return {"gravity": [float(f"{each + 0.0:.6g}") for each in metres(scene) * (Y_UP @ scene.gravity)]}
+    """Return the knob of a scene's gravity, with its keys, sampled at whole frames; none for Blender's default, the earth's."""
+    pull, switch = animation.curves_of(scene, "gravity"), animation.curves_of(scene, "use_gravity")
+    frames = sorted({point.co[0] for curve in (*pull, *switch) for point in curve.keyframe_points})
+    frames = animation.sampled_frames(frames) if frames else [scene.frame_current]
+    found = []
+    for frame in frames:
+        now = Vector(scene.gravity)
+        for curve in pull:
+            now[curve.array_index] = curve.evaluate(frame)
+        is_on = all(curve.evaluate(frame) for curve in switch) if switch else scene.use_gravity
+        found.append(_metric(now, scene) if is_on else [0.0, 0.0, 0.0])
+    return {} if all(each == EARTH for each in found) else {"gravity": timeline.keyed(frames, found)}
+
+
+def _metric(pull, scene):
+    """Return a gravity in a graph's axes and units; Blender's default is the earth's whatever the unit of the scene."""
+    if all(abs(a - b) < 1e-4 for a, b in zip(pull, (0.0, 0.0, -9.81), strict=True)):
+        return EARTH
+    return [float(f"{each + 0.0:.6g}") for each in metres(scene) * (Y_UP @ pull)]
+
+
+def gravity_left(scene):
+    """Return what to say where drivers or NLA strips move a scene's gravity, which a graph does not follow; "" where none do."""
+    if not any(animation.is_driven(scene, name) for name in ("gravity", "use_gravity")):
+        return ""
+    return f"The gravity of {scene.name} has drivers or NLA strips: the graph has that of frame {scene.frame_current}"
 
 
 def _holds(node, scene):
@@ -159,7 +181,7 @@ class Pass:
             found.append(stage.evaluated(thing).matrix_world.copy())
         for values, (owner, knob) in zip(self.driven, self._driven, strict=True):
             node = owner.id_data.evaluated_get(stage.depsgraph).nodes[owner.name]
-            values.append(knobs.plain(knob)(knobs.constant_of(node, knob)))
+            values.append(knobs.number_of(node, knob))
 
 
 # ---------------------------------------------------------------- meshes

@@ -7,10 +7,11 @@ from pathlib import Path
 SPEC = json.loads((Path(__file__).parent / "spec.json").read_text(encoding="utf-8"))
 
 NODES = {record["id"]: record for record in SPEC["nodes"]}
-STAGES = {record["id"]: record for record in SPEC["stages"]}
+STAGES = {record["id"]: {**record, "knobs": [{**knob, "in_metres": True} for knob in record["knobs"]]} for record in SPEC["stages"]}
+"""Stages stay in metres, as the settings of presets do: a new Unit Scale must not change stages that were opened to look at."""
 TYPES = {record["id"]: record for record in SPEC["types"]}
 PRESETS = {record["name"]: record for record in SPEC["presets"]}
-SETTINGS = {record["name"]: record for record in SPEC["settings"]}
+SETTINGS = {record["name"]: {**record, "in_metres": True} for record in SPEC["settings"]}
 ROOMS = {record["name"]: record["colour"] for record in SPEC["categories"]}
 DOMAINS = tuple(SPEC["reserved_names"])
 GRAPH_FORMAT = SPEC["graph_format"]

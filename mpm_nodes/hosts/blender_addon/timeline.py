@@ -54,7 +54,7 @@ def driven(owners):
         (owner, knob)
         for owner in owners
         for knob in (owner.record["knobs"] if owner.record else ())
-        if knob["keyable"] and animation.is_driven(owner, knobs.prop(knob["name"]))
+        if knob["keyable"] and any(animation.is_driven(owner, name) for name, _ in set(knobs.homes(knob)))
     ]
 
 
@@ -63,6 +63,13 @@ def keyed(frames, values):
     if all(value == values[0] for value in values):
         return values[0]
     return {"keys": [[frame, value, "linear"] for frame, value in zip(frames, values, strict=True)]}
+
+
+def ends_before(scene, frames):
+    """Return what to do where a scene ends before the last of some frames; "" where it does not, or is gone."""
+    if scene is None or not frames or scene.frame_end >= frames[-1]:
+        return ""
+    return f". The scene ends at frame {scene.frame_end}: set its End to {frames[-1]} (Output properties) to see the rest"
 
 
 def rate_differs(tree, scene):

@@ -120,6 +120,7 @@ def _whole(record: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any
 
 
 def _brief_knob(knob: Mapping[str, Any]) -> dict[str, Any]:
+    knob = {key: value for key, value in knob.items() if key not in ("axes", "corner")}  # Houdini's are those of graph files
     return _brief(knob if knob["range"] is None else {**knob, "range": _brief(knob["range"], RANGE)}, KNOB)
 
 

@@ -188,7 +188,7 @@ class Host:
             found = json.loads(out)
         except ValueError:
             raise HostFault(self.own(error)) from None
-        for problem in found["problems"]:
+        for problem in [*found["problems"], *found.get("warnings", ())]:
             given = "" if problem.get("value") is None else f" {json.dumps(problem['value'])}"
             rest = "".join(f"; {problem[key]}" for key in ("allowed", "cure") if problem.get(key))
             self.say(self.own(f"{problem['place']}:{given} {problem['message']}{rest}"))
