@@ -19,12 +19,15 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import numba
 import pytest
+from numba import float64
 from numba.core import utils
 from numba.core.registry import cpu_target
 from numba.core.target_extension import CPU
+from numba.core.types import Function
 
 import mpm_nodes
 from mpm_nodes.kernels.compile.machine_code import LinkedLibrary, OnDemandCodegen
+from mpm_nodes.kernels.compile.operators import Remembered
 from mpm_nodes.kernels.lanes import arithmetic, types
 
 PACKAGE = Path(mpm_nodes.__file__).parent
@@ -277,12 +280,31 @@ def test_methods_that_numba_calls_have_its_parameters(ours):
 
 
 @pytest.mark.parametrize("function", [operator.add, operator.lt, arithmetic.select], ids=["add", "lt", "select"])
-def test_templates_for_lanes_are_asked_first(function):
-    """Those for one target come before those for any, of which operators have dozens."""
+def test_templates_of_ours_are_asked_first(function):
+    """Those for one target come before those for any, of which operators have dozens: what is remembered, then those for lanes."""
     cpu_target.typing_context.refresh()
     templates = cpu_target.typing_context.resolve_value_type(function).templates
-    first, *_ = utils.order_by_target_specificity(CPU, templates, fnkey=function)
+    asked = utils.order_by_target_specificity(CPU, templates, fnkey=function)
+    remembered = [each for each in asked if issubclass(each, Remembered)]
+    first = asked[len(remembered)]
+    assert asked[: len(remembered)] == remembered and len(remembered) == (function is not arithmetic.select)
     assert first.__module__ == arithmetic.__name__ and first.metadata["target"] == "cpu"
+
+
+def test_numba_asks_many_templates_for_a_sum():
+    """Those of both orders of what a call prefers, for every call: the types of sums are remembered for that."""
+    cpu_target.typing_context.refresh()
+    templates = cpu_target.typing_context.resolve_value_type(operator.add).templates
+    asked = []
+
+    def noting(template):
+        apply = template.apply
+        return type(template.__name__, (template,), {"apply": lambda self, *given: asked.append(template) or apply(self, *given)})
+
+    sums = Function(tuple(noting(each) for each in templates if not issubclass(each, Remembered)))
+    for _ in range(2):
+        assert sums.get_call_type(cpu_target.typing_context, (float64, float64), {}) == float64(float64, float64)
+    assert len(asked) > 20
 
 
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="names of x86-64's features")

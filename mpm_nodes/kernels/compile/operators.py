@@ -1,4 +1,4 @@
-"""Types of operators' results, remembered: numba asks up to thirty templates anew for each operator of each function.
+"""Types of operators' results, remembered: numba asks up to thirty templates for each operator of each function.
 
 What is remembered is what those templates said, so results are the same. Only operators whose code does not depend on how the
 caller is compiled are remembered: those with a `lower_builtin`, not those that numba compiles as functions. `==` and `!=` are not
