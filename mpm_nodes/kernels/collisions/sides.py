@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.posing import EVEN, beyond_sheet, sheet_of_body
+from mpm_nodes.kernels.collisions.posing import EVEN, across_sheet, beyond_sheet, sheet_of_body
 from mpm_nodes.kernels.collisions.rules import sample, striped, striped_places, to_body, world_normal
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain
@@ -89,7 +89,7 @@ def _place_in_body(plate, end, y0, y1, y2, reach, bodies):
     """Return what `plate_place` does of a point in the frame of the body."""
     b, sheet = plate
     if bodies.integer[b, KIND] == LEVEL_SET:
-        across, g0, g1, g2, _ = sheet_of_body(b, sheet, end, y0, y1, y2, bodies)
+        across, g0, g1, g2, _ = across_sheet(b, sheet, end, y0, y1, y2, False, bodies)
         if abs(across) >= reach:
             return across, FAR
         return across, sample(b, 1.0 * end, y0 - across * g0, y1 - across * g1, y2 - across * g2, bodies)[0]
