@@ -56,12 +56,13 @@ def _still(bodies: Bodies) -> np.ndarray:
 
 def _tables(still: np.ndarray, blocks: int, bodies: int, find: Callable[[np.ndarray, np.ndarray], None]) -> Told:
     told = _nothing(bodies)
-    if not len(still) or 20 * blocks * len(still) > MOST_BYTES:
+    room = 20 * blocks * len(still)
+    if not len(still) or room > MOST_BYTES:
         return told
     out = np.empty((blocks, len(still)), np.int64)
     find(still, out)
     near = out != EVERY
-    if near.sum() * 64 * STORED * 8 > MOST_BYTES:
+    if room + 64 * STORED * 8 * int(near.sum()) > MOST_BYTES:
         return told
     told.column[still] = np.arange(len(still))
     slot = np.where(near, np.cumsum(near).reshape(near.shape) - 1, -1).astype(np.int32)

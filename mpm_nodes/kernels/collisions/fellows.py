@@ -52,14 +52,17 @@ def block_beside(grid, block, x, y, z):
 @part
 def _copy_at(grid, sides, first, rest):
     """Return the master of node `rest` of the blocks at a place, from its first on, for matter of these sides, or -1."""
-    place, block = grid.packed[first] >> BODY_BITS, first
-    while block < len(grid.packed) and grid.packed[block] >> BODY_BITS == place:
+    place, last = grid.packed[first] >> BODY_BITS, first
+    while last < len(grid.packed) and grid.packed[last] >> BODY_BITS == place:
+        if grid.block_sides[last] == sides:  # matter of the same sides has the same node: no need to look at those of the node
+            return np.int64(grid.master[64 * last + rest])
+        last += 1
+    for block in range(first, last):
         node, other = 64 * block + rest, grid.block_sides[block]
         if kept_apart(sides, sides_seen(sides, node, grid.node_sides)) == kept_apart(
             other, sides_seen(other, node, grid.node_sides)
         ):
             return np.int64(grid.master[node])
-        block += 1
     return np.int64(-1)
 
 

@@ -68,7 +68,8 @@ def list_contacts(found, blocks, grid, motion, walls, bodies, told):
     for side in range(WALL_ROWS):
         write_wall(found.rows[side], side, len(bodies.real) + side, walls)
     solids = (lend_plain(bodies), lend_plain(told))
-    given = (plain(blocks), lend_plain(grid), motion, lend_plain(walls), solids, lend_plain(found))
+    h, shift, dt = motion
+    given = (plain(blocks), lend_plain(grid), (h, plain(shift), dt), lend_plain(walls), solids, lend_plain(found))
     parallel_for(_list_block, striped_places(blocks.shape[0]), given)
 
 

@@ -17,7 +17,7 @@ from mpm_nodes.kernels.collisions.rules import sample, world_normal
 from mpm_nodes.kernels.collisions.sides import nearer_part, side_of_plate, sides_seen, through_plate
 from mpm_nodes.kernels.collisions.touching import BEHIND, depth_behind
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.compile.lend import lend_plain
+from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.arithmetic import broadcast, const
 from mpm_nodes.kernels.lanes.indexed import mask_bits
@@ -68,13 +68,15 @@ def find_out_of_reach(grid, motion, which, bodies, out):
         bodies: `Bodies`.
         out: Written, shape (blocks, bodies of `which`), int64: bits of nodes.
     """
-    parallel_for(_find_out_of_block, out.shape[0], (lend_plain(grid), motion, which, lend_plain(bodies), out))
+    h, shift, dt = motion
+    given = (lend_plain(grid), (h, plain(shift), dt), plain(which), lend_plain(bodies), plain(out))
+    parallel_for(_find_out_of_block, out.shape[0], given)
 
 
 @part
 def _find_out_of_block(block, grid, motion, which, bodies, out):
     frames = (np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32))
-    for k in range(which.shape[0]):
+    for k in range(len(which)):
         out[block, k] = nodes_out_of_reach(block, EVERY, which[k], grid, motion, frames, bodies)
 
 

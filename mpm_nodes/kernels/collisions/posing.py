@@ -245,19 +245,25 @@ def _keyed(b, s, y0, y1, y2, bodies):
     return phi, g0, g1, g2
 
 
-@part
+@inline
 def sheet_of_body(b, sheet, end, y0, y1, y2, bodies):
     """Return what `sample_sheet` does of one of a level-set body's sheets, at the start (0) or end (1) of the substep."""
+    return across_sheet(b, sheet, end, y0, y1, y2, True, bodies)
+
+
+@part
+def across_sheet(b, sheet, end, y0, y1, y2, with_half, bodies):
+    """Return what `sheet_of_body` does, half the thickness only when asked for it."""
     first, mix, span = KEY_LATTICES + 2 * end, bodies.real[b, KEY_MIX + end], bodies.real[b, KEY_SPAN + end]
     one, other = bodies.integer[b, first], bodies.integer[b, first + 1]
     if one == other:
-        return sample_sheet(bodies.lattice_integer[one, SHEETS] + 2 * sheet, y0, y1, y2, bodies)
+        return sample_sheet(bodies.lattice_integer[one, SHEETS] + 2 * sheet, y0, y1, y2, with_half, bodies)
     v0, v1, v2 = _carrying_velocity(b, end, mix, y0, y1, y2, bodies)
     across = g0 = g1 = g2 = half = 0.0
     for key in range(2):
         weight, back = (mix, (mix - 1.0) * span) if key == 1 else (1.0 - mix, mix * span)
         lattice = bodies.lattice_integer[other if key == 1 else one, SHEETS] + 2 * sheet
-        f, d0, d1, d2, t = sample_sheet(lattice, y0 - back * v0, y1 - back * v1, y2 - back * v2, bodies)
+        f, d0, d1, d2, t = sample_sheet(lattice, y0 - back * v0, y1 - back * v1, y2 - back * v2, with_half, bodies)
         across, half = across + weight * f, half + weight * t
         g0, g1, g2 = g0 + weight * d0, g1 + weight * d1, g2 + weight * d2
     return across, g0, g1, g2, half

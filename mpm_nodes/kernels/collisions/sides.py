@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.posing import EVEN, beyond_sheet, sheet_of_body
+from mpm_nodes.kernels.collisions.posing import EVEN, across_sheet, beyond_sheet, sheet_of_body
 from mpm_nodes.kernels.collisions.rules import sample, striped, striped_places, to_body, world_normal
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain
@@ -89,7 +89,7 @@ def _place_in_body(plate, end, y0, y1, y2, reach, bodies):
     """Return what `plate_place` does of a point in the frame of the body."""
     b, sheet = plate
     if bodies.integer[b, KIND] == LEVEL_SET:
-        across, g0, g1, g2, _ = sheet_of_body(b, sheet, end, y0, y1, y2, bodies)
+        across, g0, g1, g2, _ = across_sheet(b, sheet, end, y0, y1, y2, False, bodies)
         if abs(across) >= reach:
             return across, FAR
         return across, sample(b, 1.0 * end, y0 - across * g0, y1 - across * g1, y2 - across * g2, bodies)[0]
@@ -322,28 +322,46 @@ def _look_over_plates(node, x, plates, node_sides, h, bodies):
 
     It is the nearest. Where a node lies in several, as at the foot of a wall, it is the one that hides most of the others.
     """
-    here, best = node_sides[node, HERE], np.inf
+    here, best, over, seen = node_sides[node, HERE], np.inf, np.int64(-1), (np.int64(0), np.int64(0))
+    nearest = (0.0, 0.0, 0.0, 0.0, 0.0)
     for k in range(plates.shape[0]):
         if not (here >> (2 * k)) & 3:
             continue
-        across, half, n0, n1, n2 = _across_plate((plates[k], k - bodies.integer[plates[k], PLATE]), x, bodies)
-        seen, hidden = (here, here), 0
-        for own in range(FRONT, BACK + 1):
-            sign = 1.0 if own == FRONT else -1.0
-            if sign * across >= half + ON_RIM * h:
-                continue
-            go, mine = sign * (half + OUT * h) - across, np.int64(3) << (2 * k)
-            others = ~(np.int64(1) << k)
-            found = _sides_of_place(others, x[0] + go * n0, x[1] + go * n1, x[2] + go * n2, plates, h, bodies)
-            found |= here & mine
-            gone = (here | (here >> 1)) & ~(found | (found >> 1)) & PAIRS
-            while gone:
-                hidden, gone = hidden + 1, gone & (gone - 1)
-            seen = (found, seen[1]) if own == FRONT else (seen[0], found)
-        rank = abs(across) / h if abs(across) > half else -1.0 * hidden
-        if rank < best:
-            best = rank
-            node_sides[node, OVER], node_sides[node, 1 + FRONT], node_sides[node, 1 + BACK] = k, seen[0], seen[1]
+        met = _across_plate((plates[k], k - bodies.integer[plates[k], PLATE]), x, bodies)
+        if abs(met[0]) > met[1]:  # what the node sees over a plate that it lies out of counts for the nearest alone
+            if abs(met[0]) / h < best:
+                best, over, nearest = abs(met[0]) / h, np.int64(k), met
+            continue
+        front, back, hidden = _seen_over(k, met, here, x, plates, h, bodies)
+        if -1.0 * hidden < best:
+            best, over, seen = -1.0 * hidden, np.int64(k), (front, back)
+    if over >= 0 and best > 0.0:
+        front, back, _ = _seen_over(over, nearest, here, x, plates, h, bodies)
+        seen = (front, back)
+    node_sides[node, OVER], node_sides[node, 1 + FRONT], node_sides[node, 1 + BACK] = over, seen[0], seen[1]
+
+
+@part
+def _seen_over(k, met, here, x, plates, h, bodies):
+    """Return the sides of a node at x as matter in front of plate k and behind it sees them, and how many plates those hide.
+
+    `met` is what `_across_plate` says, and `here` are the node's own sides.
+    """
+    across, half, n0, n1, n2 = met
+    seen, hidden = (here, here), 0
+    for own in range(FRONT, BACK + 1):
+        sign = 1.0 if own == FRONT else -1.0
+        if sign * across >= half + ON_RIM * h:
+            continue
+        go, mine = sign * (half + OUT * h) - across, np.int64(3) << (2 * k)
+        others = ~(np.int64(1) << k)
+        found = _sides_of_place(others, x[0] + go * n0, x[1] + go * n1, x[2] + go * n2, plates, h, bodies)
+        found |= here & mine
+        gone = (here | (here >> 1)) & ~(found | (found >> 1)) & PAIRS
+        while gone:
+            hidden, gone = hidden + 1, gone & (gone - 1)
+        seen = (found, seen[1]) if own == FRONT else (seen[0], found)
+    return seen[0], seen[1], hidden
 
 
 @part

@@ -337,10 +337,11 @@ def _deep(k, u, phi, g, bodies):
 
 
 @part
-def sample_sheet(k, y0, y1, y2, bodies):
+def sample_sheet(k, y0, y1, y2, with_half, bodies):
     """Return the distance from the middle of the sheet of lattice k [m], its gradient, and half the sheet's thickness [m].
 
-    Positive in front; in the body's frame; at least `FAR` where no part of the sheet is near.
+    Positive in front; in the body's frame; at least `FAR` where no part of the sheet is near. `with_half` asks for the thickness,
+    which is 0 else.
     """
     ints, reals = bodies.lattice_integer, bodies.lattice_real
     n0, n1, n2 = ints[k, 1], ints[k, 2], ints[k, 3]
@@ -352,7 +353,7 @@ def sample_sheet(k, y0, y1, y2, bodies):
     leaf, across, g0, g1, g2 = _trilinear_leaf(k, (u0, u1, u2), bodies)
     if leaf < 0:
         return FAR, 0.0, 0.0, 0.0, 0.0
-    half = _trilinear_at(k + 1, u0, u1, u2, bodies)[1]
+    half = _trilinear_at(k + 1, u0, u1, u2, bodies)[1] if with_half else 0.0
     return (
         across,
         g0 * reals[k, 0] + g1 * reals[k, 4] + g2 * reals[k, 8],
