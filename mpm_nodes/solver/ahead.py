@@ -31,7 +31,7 @@ from mpm_nodes.materials.library import named_material
 from mpm_nodes.materials.parameters import BUILT_IN
 from mpm_nodes.solver.cold_start import SWITCH, cores
 from mpm_nodes.solver.compile_helper import help_compile, run_tiny
-from mpm_nodes.solver.kernel_counts import COUNTS, SECONDS_A_KERNEL
+from mpm_nodes.solver.kernel_counts import SECONDS_A_KERNEL, count_of
 from mpm_nodes.terminal import stream_of_results
 
 __all__ = ["compile_presets", "cores", "in_words", "is_ahead", "kernels_of", "preset_names"]
@@ -107,7 +107,7 @@ def _marker(preset: str) -> Path:
 
 def kernels_of(presets: Sequence[str]) -> int | None:
     """Return how many kernels presets compile at most where none is there; what several share counts for each. None: unknown."""
-    rows = [COUNTS.get(preset) for preset in presets]
+    rows = [count_of(preset) for preset in presets]
     return None if None in rows else sum(row.ahead for row in rows if row)
 
 
