@@ -178,7 +178,7 @@ class _Crew:
     """
 
     def __init__(self, jobs: Sequence[Job], processes: int, total: int | None) -> None:
-        self.total, self.began = total, time.monotonic()
+        self.jobs, self.total, self.began = jobs, total, time.monotonic()
         self.unfinished = set(jobs)
         self.waiting = collections.deque([*((job, False) for job in jobs), *((job, True) for job in reversed(jobs))])
         self.heard: queue.SimpleQueue[tuple[_Worker, dict[str, Any]]] = queue.SimpleQueue()
@@ -196,7 +196,8 @@ class _Crew:
                 worker, told = self.heard.get(timeout=max(0.0, due - time.monotonic()))
             except queue.Empty:
                 total = self.total if self.total is not None and self.total > self.done else None
-                say(compiling.Compiling(kernel, self.done, total, time.monotonic() - self.began))
+                several = len({preset for preset, _ in self.jobs}) > 1  # which share kernels
+                say(compiling.Compiling(kernel, self.done, total, time.monotonic() - self.began, several))
                 due = time.monotonic() + compiling.EVERY
                 continue
             preset = "" if worker.job is None else worker.job[0][0]
