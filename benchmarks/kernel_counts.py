@@ -1,7 +1,7 @@
 """How many kernels each preset compiles from an empty cache: `mpm_nodes/solver/kernel_counts.py` is written here.
 
-`python benchmarks/kernel_counts.py` counts those of all presets, `... melting auto` those of these; the others keep what is written
-of them. Kernels are compiled without optimisation, which changes their speed and not their number.
+`python benchmarks/kernel_counts.py` counts those of all presets but those that choose among others, `... melting` those of one; the
+others keep what is written of them. Kernels are compiled without optimisation, which changes their speed and not their number.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from mpm_nodes import children, compiling
 from mpm_nodes.commands.kernels import BUILT_IN
+from mpm_nodes.graph import registry, strict_json
 from mpm_nodes.solver import ahead, kernel_counts
 from mpm_nodes.solver.cold_start import SWITCH
 
@@ -29,14 +31,21 @@ def count(preset: str) -> None:
         print(json.dumps([done(), first]))
 
 
+def counted(preset: str) -> kernel_counts.Count:
+    """Return the counts of a preset, compiled in a process with an empty cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "MPM_NODES_CACHE": folder, SWITCH: "0", "NUMBA_NUM_THREADS": "1", "NUMBA_OPT": "0"}
+        done = children.run(Path(__file__), ["--one", preset], stdout=subprocess.PIPE, text=True, env=environment, check=True)
+    return kernel_counts.Count(*json.loads(done.stdout))
+
+
 def main(presets: list[str]) -> None:
     """Count the kernels of presets and write what was found."""
-    counts = {name: row for name, row in kernel_counts.COUNTS.items() if name in BUILT_IN}
-    for preset in presets or BUILT_IN:
-        with tempfile.TemporaryDirectory() as folder:
-            environment = {**os.environ, "MPM_NODES_CACHE": folder, SWITCH: "0", "NUMBA_NUM_THREADS": "1", "NUMBA_OPT": "0"}
-            done = children.run(Path(__file__), ["--one", preset], stdout=-1, text=True, env=environment, check=True)
-        counts[preset] = kernel_counts.Count(*json.loads(done.stdout))
+    files = registry.default().presets
+    own = [name for name in BUILT_IN if "candidates" not in strict_json.read(files[name])]
+    counts = {name: row for name, row in kernel_counts.COUNTS.items() if name in own}
+    for preset in presets or own:
+        counts[preset] = counted(preset)
         print(preset, *counts[preset], flush=True)
     path = Path(kernel_counts.__file__)
     rows = "".join(f'    "{name}": Count{tuple(row)},\n' for name, row in sorted(counts.items()))

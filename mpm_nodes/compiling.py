@@ -36,19 +36,22 @@ class Compiling:
         done: Kernels that were compiled since it was asked, by this process and those that help it.
         total: Kernels that there are to compile, as far as that is known and they were not more.
         seconds: Time since the first began [s].
+        at_most: Whether the total is more than there may be.
     """
 
     kernel: str
     done: int
     total: int | None
     seconds: float
+    at_most: bool = False
 
     @property
     def message(self) -> str:
         """One line for people."""
-        which = f"kernel {self.done + 1}" if self.total is None else f"{self.done + 1} of about {self.total} kernels"
-        left = ""
-        if self.total is not None and self.done >= FIRST_PACE:
+        which, left = f"kernel {self.done + 1}", ""
+        if self.total is not None:
+            which = f"{self.done + 1} of {'at most' if self.at_most else 'about'} {self.total} kernels"
+        if self.total is not None and not self.at_most and self.done >= FIRST_PACE:
             left = f", some {self.seconds * (self.total - self.done) / self.done:.0f} s left"
         return f"compiling {which} ({self.seconds:.0f} s{left}): {self.kernel}"
 

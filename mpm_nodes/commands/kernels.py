@@ -144,13 +144,14 @@ def warm(names: Sequence[str]) -> None:
 
     known = ahead.preset_names()
     presets = [name for name in dict.fromkeys(names) if name in known]
-    graphs = [load_graph(_graph_file(name, known)) for name in dict.fromkeys(names) if name not in known]
+    graphs = {name: load_graph(_graph_file(name, known)) for name in names if name not in known}
     if not names:
-        presets, graphs = [DEFAULT[0]], [load_graph(sample_graph(DEFAULT[1]))]
+        presets, graphs = [DEFAULT[0]], {DEFAULT[1]: load_graph(sample_graph(DEFAULT[1]))}
     lines = ConsoleLines(sys.stdout)
     try:
         _warm_presets(presets, lines)
-        for graph in graphs:
+        for name, graph in graphs.items():
+            _say(lines, "note", f"compiling what the first two frames of {name} call")
             _warm_graph(graph, lines)
     finally:
         lines.close()

@@ -31,7 +31,7 @@ from mpm_nodes.materials.library import named_material
 from mpm_nodes.materials.parameters import BUILT_IN
 from mpm_nodes.solver.cold_start import SWITCH, cores
 from mpm_nodes.solver.compile_helper import help_compile, run_tiny
-from mpm_nodes.solver.kernel_counts import COUNTS, SECONDS_A_KERNEL
+from mpm_nodes.solver.kernel_counts import SECONDS_A_KERNEL, count_of
 from mpm_nodes.terminal import stream_of_results
 
 __all__ = ["compile_presets", "cores", "in_words", "is_ahead", "kernels_of", "preset_names"]
@@ -107,7 +107,7 @@ def _marker(preset: str) -> Path:
 
 def kernels_of(presets: Sequence[str]) -> int | None:
     """Return how many kernels presets compile at most where none is there; what several share counts for each. None: unknown."""
-    rows = [COUNTS.get(preset) for preset in presets]
+    rows = [count_of(preset) for preset in presets]
     return None if None in rows else sum(row.ahead for row in rows if row)
 
 
@@ -178,7 +178,7 @@ class _Crew:
     """
 
     def __init__(self, jobs: Sequence[Job], processes: int, total: int | None) -> None:
-        self.total, self.began = total, time.monotonic()
+        self.jobs, self.total, self.began = jobs, total, time.monotonic()
         self.unfinished = set(jobs)
         self.waiting = collections.deque([*((job, False) for job in jobs), *((job, True) for job in reversed(jobs))])
         self.heard: queue.SimpleQueue[tuple[_Worker, dict[str, Any]]] = queue.SimpleQueue()
@@ -196,7 +196,8 @@ class _Crew:
                 worker, told = self.heard.get(timeout=max(0.0, due - time.monotonic()))
             except queue.Empty:
                 total = self.total if self.total is not None and self.total > self.done else None
-                say(compiling.Compiling(kernel, self.done, total, time.monotonic() - self.began))
+                several = len({preset for preset, _ in self.jobs}) > 1  # which share kernels
+                say(compiling.Compiling(kernel, self.done, total, time.monotonic() - self.began, several))
                 due = time.monotonic() + compiling.EVERY
                 continue
             preset = "" if worker.job is None else worker.job[0][0]

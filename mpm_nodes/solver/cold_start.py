@@ -33,7 +33,7 @@ from mpm_nodes.data import Material, Walls
 from mpm_nodes.graph.substeps import SubstepPlan
 from mpm_nodes.kernels.compile import jit, sources
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.kernel_counts import COUNTS
+from mpm_nodes.solver.kernel_counts import count_of
 from mpm_nodes.solver.state import ParticleStore
 
 NOTICE = "compiling kernels for this machine, once"
@@ -142,7 +142,7 @@ def _compiling(solver: ColdSolver) -> Iterator[None]:
     """Have a helper while the first substep runs; it may outlive a good one, since reports at the frame's end are compiled too."""
     helper = _start(solver)
     recipe = solver.recipe
-    known = COUNTS.get(recipe.get("preset", "") if isinstance(recipe, Mapping) else str(recipe))
+    known = count_of(str(recipe.get("preset")) if isinstance(recipe, Mapping) else str(recipe))
     compiling.expect(known.first if known else None)
     collects = gc.isenabled()
     gc.disable()  # a tenth of the time: the compiler leaves little garbage but millions of objects to look at

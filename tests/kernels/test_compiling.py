@@ -140,3 +140,17 @@ def test_terminals_and_logs_show_it(tty):
     assert stream.getvalue() == ("\rcompiling 2 of about 3 kernels (4 s): ten\x1b[K" if tty else f"{event['message']}\n")
     JobLines(stream)(event)
     assert stream.getvalue().endswith("openjd_status: compiling 2 of about 3 kernels (4 s): ten\n")
+
+
+@pytest.mark.parametrize(
+    "facts, text",
+    [
+        ((0, None, 2.4), "compiling kernel 1 (2 s): ten"),
+        ((9, 30, 4.0), "compiling 10 of about 30 kernels (4 s): ten"),
+        ((10, 30, 4.0), "compiling 11 of about 30 kernels (4 s, some 8 s left): ten"),
+        ((10, 30, 4.0, True), "compiling 11 of at most 30 kernels (4 s): ten"),
+    ],
+)
+def test_words_for_people(facts, text):
+    """The pace of a few kernels, or of a total that may be too large, says nothing of what is left."""
+    assert compiling.Compiling("ten", *facts).message == text

@@ -164,10 +164,10 @@ DEFECTS = (
     ),
     Defect(
         "in a wall the face counts that the floor sees",
-        "mpm_nodes/kernels/collisions/grid.py",
-        "met = side_of_plate((b, np.int64(sheet)), side, np.int64(1), (y0, y1, y2), h, bodies)",
-        "met = side_of_plate((b, np.int64(sheet)), side, np.int64(1), (y0, y1, y2), h, bodies)\n"
-        "            met = nearer_part(b, np.int64(1), (y0, y1, y2), met, h, bodies)",
+        "mpm_nodes/kernels/collisions/node_surfaces.py",
+        "met = side_of_plate((b, np.int64(sheet)), side, np.int64(1), y, h, bodies)",
+        "met = side_of_plate((b, np.int64(sheet)), side, np.int64(1), y, h, bodies)\n"
+        "            met = nearer_part(b, np.int64(1), y, met, h, bodies)",
         "tests/colliders/test_sheet_sides.py::test_walls_that_meet_make_rooms",
     ),
     Defect(

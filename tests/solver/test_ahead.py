@@ -5,14 +5,18 @@ from __future__ import annotations
 import io
 import json
 import os
+import runpy
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from mpm_nodes import cli
 from mpm_nodes.commands import doctor, kernels
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.solver import ahead
+from mpm_nodes.solver import ahead, cold_start
 from mpm_nodes.solver.compile_helper import _tiny_solver
+from mpm_nodes.solver.kernel_counts import COUNTS, count_of
 
 
 class Process:
@@ -116,11 +120,13 @@ def test_a_worker_tells_how_far_it_is_and_what_failed(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("preset", kernels.BUILT_IN)
-def test_every_preset_has_matter(preset):
-    """A tiny solve can be built of each of its matters."""
+def test_every_preset_has_matter_and_a_count(preset):
+    """A tiny solve can be built of each of its matters, and what it takes is known."""
     for matter in ahead.matters(preset):
         task = {"materials": (matter,), "substeps": preset, "fuse": True, "walls": None, "dtype": "<f4", "collides": True}
         assert _tiny_solver(task).particles.count == 8
+    count = count_of(preset)
+    assert count.ahead >= count.first > 0
 
 
 def test_names_are_presets_and_files(monkeypatch, tmp_path, capsys):
@@ -130,7 +136,7 @@ def test_names_are_presets_and_files(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(ahead, "is_ahead", lambda preset: preset == "auto")
     assert cli.main(["kernels", "warm", "melting", "auto"]) == 0
     said = capsys.readouterr().out
-    assert "auto: compiled already\n" in said and "compiling melting in " in said
+    assert "auto: compiled already\n" in said and "compiling melting in " in said and "at most" in said
     assert cli.main(["kernels", "warm", "--all"]) == 0
     assert asked == [["melting"], [name for name in kernels.BUILT_IN if name != "auto"]]
     assert cli.main(["kernels", "warm", "meltin"]) == 2
@@ -146,3 +152,23 @@ def test_the_doctor_names_what_is_left_and_the_command(monkeypatch):
     assert state == "missing" and text.endswith("left: melting") and cure.startswith("mpm-nodes kernels warm melting")
     monkeypatch.setattr(ahead, "is_ahead", lambda preset: True)
     assert doctor._presets()[0] == "ok"
+
+
+@pytest.mark.slow
+def test_the_counts_are_those_of_the_package():
+    """As they were written; `python benchmarks/kernel_counts.py` counts them again."""
+    script = Path(__file__).resolve().parents[2] / "benchmarks" / "kernel_counts.py"
+    counted = runpy.run_path(str(script))["counted"]
+    assert counted("separate_bodies") == COUNTS["separate_bodies"]
+
+
+def test_a_cold_cook_of_a_preset_knows_about_how_many_there_are(monkeypatch):
+    """Of a preset with settings, too; of a substep graph of one's own nobody knows."""
+    asked = []
+    monkeypatch.setattr(cold_start.compiling, "expect", asked.append)
+    monkeypatch.setattr(cold_start, "_start", lambda solver: None)
+    monkeypatch.setattr(cold_start, "_marker", lambda solver: Path(os.devnull))
+    for recipe in ("melting", {"preset": "melting", "set": {}}, {"nodes": {}}):
+        with cold_start._compiling(SimpleNamespace(recipe=recipe)):
+            pass
+    assert asked == [COUNTS["melting"].first, None, COUNTS["melting"].first, None, None, None]
