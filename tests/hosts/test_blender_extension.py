@@ -69,7 +69,7 @@ def said(path):
         return bpy.ops.mpm_nodes.check_environment() and "", preferences.answer
     except RuntimeError:
         return "error", preferences.answer
-answer["good"] = said(sys.executable)
+answer["good"] = said(os.environ["MPM_NODES_PYTHON"])
 answer["folder"] = said(given["folder"])
 answer["gone"] = said("/nowhere/at/all")
 answer["no_python"] = said(given["empty"])

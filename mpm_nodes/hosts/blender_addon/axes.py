@@ -22,7 +22,9 @@ MENU = re.compile(r"none|(?=.)x?y?z?")
 
 def unit_of(knob):
     """Return Blender's unit of a knob that is held in units of the scene, else ""."""
-    return "" if knob.get("in_metres") else UNITS.get(knob["unit"], "")
+    if knob.get("in_metres") or knob["kind"] not in ("float", "vector") or knob.get("element") == "int":
+        return ""
+    return UNITS.get(knob["unit"], "")
 
 
 def to_scene(knob, value, unit):
