@@ -54,7 +54,7 @@ def add(command: argparse.ArgumentParser) -> None:
         "--colour-by",
         default="",
         metavar="ATTRIBUTE",
-        help="colour the skin, or the points where it lacks it, by an attribute (temperature, speed), with a legend in its unit",
+        help="colour the surface, or the points where it lacks it, by an attribute (temperature, speed), with a legend in its unit",
     )
     command.add_argument(
         "--surroundings",

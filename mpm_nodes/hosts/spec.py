@@ -13,7 +13,7 @@ types                                   what wires carry: id, label, doc, colour
 nodes                                   id, label, version, category, doc, builtin, inputs, outputs, knobs, time_dependent,
                                         sequential
 stages                                  the same for substep graphs; inputs say what is read and written; `sets` is ["dt"] or []
-categories                              rooms that nodes and stages are in: name, colour; in the order of menus
+categories                              groups of nodes and stages: name, colour; in the order of menus
 presets                                 name, label, doc and the whole document of every substep graph that ships; `parameters`
                                         are its settings as knobs, `candidates` names those that a preset without stages
                                         chooses from while it runs

@@ -62,7 +62,7 @@ def spanned(name: str, values: Iterable[np.ndarray]) -> ColourBy:
     finite = [column for column in finite if len(column)]
     if not finite:
         raise InputError(
-            f"render: neither points nor skin carry '{name}'; name it in write_cache.attributes, or colour by another attribute"
+            f"render: neither points nor surface carry '{name}'; name it in write_cache.attributes, or colour by another attribute"
         )
     return ColourBy(name, float(min(c.min() for c in finite)), float(max(c.max() for c in finite)))
 

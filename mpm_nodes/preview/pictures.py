@@ -58,7 +58,7 @@ class Picture(NamedTuple):
     Attributes:
         size: Width and height in pixels; 640 wide in the shape of the stage's camera (4:3 without one) when None.
         samples: Cycles samples a pixel.
-        colour_by: Attribute that colours the skin, or the points where the skin lacks it, with a legend in its unit.
+        colour_by: Attribute that colours the surface, or the points where the surface lacks it, with a legend in its unit.
         shutter: Time for which the shutter is open, in frames, centred on the frame; 0 is without motion blur.
         camera: One of `exposures.CAMERAS`, or a camera of one's own.
         show: "points" or "surface" where the cache holds both; the surface when None.
@@ -163,7 +163,7 @@ def prepared(scenes: Sequence[Scene], frames: Sequence[int], engine: str, pictur
             scene.colour_by = colours
     shown = picture.show or "surface"
     if picture.colour_by and not all(scene.skin_carries(picture.colour_by, frames[-1]) for scene in scenes):
-        shown = "points"  # the skin has no such attribute
+        shown = "points"  # the surface has no such attribute
     standing = frames if picture.around is None else range(picture.around[0], picture.around[1] + 1)
     around = surroundings(scenes, standing, shown)
     own = first.view(frames[0]) if picture.camera in ("auto", "stage") else None

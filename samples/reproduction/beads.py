@@ -9,7 +9,7 @@ import numpy as np
 from mpm_nodes.data import Particles
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.materials.volumes import volume_ratios
-from mpm_nodes_samples.reproduction.melting import books
+from mpm_nodes_samples.reproduction.melting import balances
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 from mpm_nodes_samples.reproduction.slender import ThreadCourse, linear_growth, slender_thread
 
@@ -70,7 +70,7 @@ def thinning(of: ThreadCourse, thin: float) -> float:
 
 
 def beads_on_string(shot: Shot) -> list[Figure]:
-    """Return the books, and wave, string and beads, each over that of the slender thread."""
+    """Return the balances, and wave, string and beads, each over that of the slender thread."""
     knobs, h = shot.graph.nodes["polymer"].knobs, shot.cell_size
     mu, t_r = float(knobs["shear_modulus"]), float(knobs["relaxation_time"])
     measured, thin = course(shot), 2.0 * h
@@ -98,7 +98,7 @@ def beads_on_string(shot: Shot) -> list[Figure]:
     fastest = max(linear_growth(mu, t_r, each) for each in waves)
     says = "slender thread"
     return [
-        *(each for each in books(shot) if "enthalpy" not in each.name and "heat" not in each.name),
+        *(each for each in balances(shot) if "enthalpy" not in each.name and "heat" not in each.name),
         Figure("volume at the end, over that at the start", volume, Bar(0.95, 1.05), "kept"),
         Figure("small waves of this length grow at, over the fastest", linear_growth(mu, t_r, 2.0 * math.pi / LENGTH) / fastest),
         Figure("time until the wave is half as large again, over theory", grown[0] / grown[1], Bar(0.9, 1.1), says),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes_samples.reproduction.measures import pieces
-from mpm_nodes_samples.reproduction.melting import books, enthalpy
+from mpm_nodes_samples.reproduction.melting import balances, enthalpy
 from mpm_nodes_samples.reproduction.phases import by_id
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 
@@ -51,7 +51,7 @@ def _turnover(shot: Shot) -> Figure:
 
 
 def candles(shot: Shot) -> list[Figure]:
-    """Return the books, how far each wax spreads, what of it freezes where it has run, and the pool under each flame."""
+    """Return the balances, how far each wax spreads, what of it freezes where it has run, and the pool under each flame."""
     h, kind = shot.cell_size, by_id(shot, shot.first, "material")
     wicks = PITCH * (np.arange(4) - 1.5)
     begin, lit, x = (by_id(shot, frame, "position").astype(float) for frame in (shot.first, flames_out(shot), shot.last))
@@ -65,7 +65,7 @@ def candles(shot: Shot) -> list[Figure]:
         near = (kind == k) & (under < 0.5 * RADIUS)
         pools.append(percent(burning[near & (height > height[near].max(initial=0.0) - 2.0 * h)]))
         feet.append(percent(~burning[(kind == k) & (begin[:, 1] < 0.1)]))
-    found = books(shot) + _kept(shot)
+    found = balances(shot) + _kept(shot)
     for k, tension in enumerate(TENSIONS):
         found.append(Figure(f"radius that holds 98 % of the wax with k = {tension:g}, over the candle's", widths[k]))
         if k:
@@ -85,7 +85,7 @@ def candles(shot: Shot) -> list[Figure]:
 
 
 def candle_letters(shot: Shot) -> list[Figure]:
-    """Return the books, whether the pools of the letters become one, and what is solid long after the flames."""
+    """Return the balances, whether the pools of the letters become one, and what is solid long after the flames."""
     h, end = shot.cell_size, flames_out(shot)
     letter = by_id(shot, shot.first, "position")[:, 0]
     letter = np.digitize(letter, LETTER_GAPS)
@@ -97,7 +97,7 @@ def candle_letters(shot: Shot) -> list[Figure]:
     hottest = float(shot.at(shot.last)["temperature"].max())
     covered = [np.unique(np.floor(shot.positions(frame)[:, ::2] / h), axis=0).shape[0] for frame in (shot.first, shot.last)]
     return [
-        *books(shot),
+        *balances(shot),
         *_kept(shot),
         Figure("pieces of more than 2 % at the start", _large(apart), Bar(3, 3), "three letters"),
         Figure("molten when the flames go out [%]", percent(liquid), Bar(50.0), "melts"),

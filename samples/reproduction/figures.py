@@ -47,7 +47,7 @@ def skin_figures(shot: Shot) -> list[Figure]:
             errors.append(100.0 * abs(shot.skin_volume(frame) / shot.matter_volume(frame) - 1.0))
         except InputError:
             return []
-    name = "volume inside the skin, off the particles' own at most [%]"
+    name = "volume inside the surface, off the particles' own at most [%]"
     return [Figure(name, max(errors), Bar(most=SKIN_VOLUME))] if errors else []
 
 
@@ -104,7 +104,7 @@ def shaving_foam(shot: Shot) -> list[Figure]:
         Figure("least interior density [kg/m^3]", min(low for _, _, low, _ in found), Bar(18.0), "the source's"),
         Figure("greatest interior density [kg/m^3]", max(high for _, _, _, high in found), Bar(most=93.5), "the source's"),
         Figure("largest change of the skinned volume [%]", change, Bar(most=2.7), "the source's"),
-        Figure("largest change of the particles' own volume, sum of J V0 [%]", swelling, Bar(most=2.7), "the source's skin"),
+        Figure("largest change of the particles' own volume, sum of J V0 [%]", swelling, Bar(most=2.7), "the source's surface"),
         Figure("first frame on the floor", landed, Bar(21), "stretches for some swings, then tears and falls"),
         Figure("share that fell by the last frame [%]", fallen, Bar(5.0, 99.0), "a part stays on the block"),
     ]

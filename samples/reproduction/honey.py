@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpm_nodes_samples.reproduction.measures import pieces
-from mpm_nodes_samples.reproduction.melting import books
+from mpm_nodes_samples.reproduction.melting import balances
 from mpm_nodes_samples.reproduction.phases import by_id
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 
@@ -216,7 +216,7 @@ def unbroken(shot: Shot, until: int) -> float:
 
 
 def honey(shot: Shot) -> list[Figure]:
-    """Return the books, both flows, temperatures at the lips, and the warm thread: where it lands, its turns and its end."""
+    """Return the balances, both flows, temperatures at the lips, and the warm thread: where it lands, its turns and its end."""
     found, times = spoons(shot), shot.frame_seconds * np.arange(len(shot.frames))
     flows = {name: early_flow(times, spoon.left) for name, spoon in found.items()}
     warm = by_id(shot, shot.first, "position")[:, 0] < BETWEEN
@@ -225,7 +225,7 @@ def honey(shot: Shot) -> list[Figure]:
     end = supply_ends(found["warm"].left)
     most = viscosity(shot, ROOM) / viscosity(shot, WARM)
     return [
-        *books(shot),
+        *balances(shot),
         Figure("volume at the end, over that at the start", shot.matter_volume(shot.last) / shot.matter_volume(shot.first),
                Bar(0.95, 1.05), "kept"),
         Figure("lowest particle over the plate, at any time [cells]", lowest / shot.cell_size, Bar(-0.1)),

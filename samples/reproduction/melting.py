@@ -1,4 +1,4 @@
-"""What the samples of heat and projection show: their books of mass, momentum and enthalpy, and what must be seen."""
+"""What the samples of heat and projection show: their balances of mass, momentum and enthalpy, and what must be seen."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _in_phase(columns: Mapping[str, np.ndarray], materials: tuple[Material, ...]
     return Particles(found, materials)
 
 
-def books(shot: Shot) -> list[Figure]:
+def balances(shot: Shot) -> list[Figure]:
     """Return mass, momentum and, where there is heat, enthalpy at the start and at the end, and what streams brought."""
     first, last = shot.at(shot.first), shot.at(shot.last)
     before, after = shot.mass(shot.first), shot.mass(shot.last)
@@ -93,7 +93,7 @@ def books(shot: Shot) -> list[Figure]:
 
 
 def ice_in_water(shot: Shot) -> list[Figure]:
-    """Return the books, how deep the ice floats, how much is left of it, and the level of the water."""
+    """Return the balances, how deep the ice floats, how much is left of it, and the level of the water."""
     start, middle = shot.at(shot.first), shot.frames[2 * len(shot.frames) // 3]
     ice = start["phase"] == 0
     now = shot.at(middle)
@@ -103,7 +103,7 @@ def ice_in_water(shot: Shot) -> list[Figure]:
     under = 100.0 * float((y[solid] < level).mean())
     depth = level - float(y[solid].min()) if solid.any() else 0.0
     return [
-        *books(shot),
+        *balances(shot),
         Figure(f"ice left in frame {middle} [%]", left, Bar(1.0, 90.0), "melts"),
         Figure("share of it below the level of the water [%]", under, Bar(60.0, 100.0), "floats: 92 in water at rest"),
         Figure("depth of its lowest point, over that of the pool", depth / level, Bar(most=0.9), "does not sink"),
@@ -116,10 +116,13 @@ def between(value: float, within: float) -> Bar:
 
 
 def letters(shot: Shot) -> list[Figure]:
-    """Return the books, the fall of the first frame, and the volumes of the letters."""
+    """Return the balances, the fall of the first frame, and the volumes of the letters."""
     second, last = shot.at(shot.frames[1]), shot.at(shot.last)
     exact = shot.mass(shot.first) * 9.81 / 24.0
-    found = [*books(shot), Figure("momentum down in free fall, over m g t", -momentum(shot, second)[1] / exact, between(1.0, 1e-4))]
+    found = [
+        *balances(shot),
+        Figure("momentum down in free fall, over m g t", -momentum(shot, second)[1] / exact, between(1.0, 1e-4)),
+    ]
     rest = last["volume"].astype(float)
     taken = volume_ratios(last) * rest
     for index, name, within in (
@@ -146,17 +149,17 @@ def pool_at_rest(shot: Shot) -> list[Figure]:
         deep = mine & (y < 0.8 * first[:, 1].max())
         speed = float(np.linalg.norm(np.asarray(particles["velocity"], float)[deep], axis=1).max())
         found.append(Figure(f"fastest particle below the surface, {name} [m/s]", speed, bar))
-    return [*books(shot), *found]
+    return [*balances(shot), *found]
 
 
 def candied_apple(shot: Shot) -> list[Figure]:
-    """Return the books, the candy that the apple keeps, and how much of that is set."""
+    """Return the balances, the candy that the apple keeps, and how much of that is set."""
     last, radius, centre = shot.at(shot.last), 0.03, np.array([0.0, 0.115, 0.0])
     away = np.linalg.norm(last["position"] - centre, axis=1)
     coat = away < radius + 0.012
     set_ = 100.0 * float((last["phase"][coat] == 0).mean()) if coat.any() else 0.0
     return [
-        *books(shot),
+        *balances(shot),
         Figure("particles of candy on the apple", int(coat.sum()), Bar(100)),
         Figure("share of its coat that is solid [%]", set_, Bar(5.0), "hardens in the air"),
         Figure("share of the bath that is solid [%]", 100.0 * float((last["phase"][~coat] == 0).mean())),

@@ -1,4 +1,4 @@
-"""What the samples in which matter melts and sets show, beside their books."""
+"""What the samples in which matter melts and sets show, beside their balances."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from mpm_nodes.verification.cells import cells_of, grown
 from mpm_nodes_samples.reproduction.measures import seen_from_the_side
-from mpm_nodes_samples.reproduction.melting import between, books
+from mpm_nodes_samples.reproduction.melting import balances, between
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 
 
@@ -40,7 +40,7 @@ def by_id(shot: Shot, frame: int, name: str) -> np.ndarray:
 
 
 def hot_air(shot: Shot) -> list[Figure]:
-    """Return the books, what melts first, and how deep melting has come when a quarter has melted."""
+    """Return the balances, what melts first, and how deep melting has come when a quarter has melted."""
     start = by_id(shot, shot.first, "position").astype(float)
     bare, layer = exposure(start, shot.cell_size), layers(start, shot.cell_size)
     corners = bare >= np.quantile(bare, 0.9)
@@ -53,7 +53,7 @@ def hot_air(shot: Shot) -> list[Figure]:
     quarter = next((frame for frame in shot.frames if liquid[frame].mean() >= 0.25), shot.last)
     outer, inner = (_percent(liquid[quarter][mine]) for mine in (layer == 1, layer > 3))
     return [
-        *books(shot),
+        *balances(shot),
         Figure("frames until half of the barest tenth is molten", early),
         Figure("frames until half of all is molten", late),
         Figure("the first, over the second", early / late, Bar(most=0.7), "corners go first"),
@@ -68,14 +68,14 @@ def _percent(which: np.ndarray) -> float:
 
 
 def hot_stream(shot: Shot) -> list[Figure]:
-    """Return the books, what melts of the cold body, and what sets of the stream, on the body and on the floor."""
+    """Return the balances, what melts of the cold body, and what sets of the stream, on the body and on the floor."""
     last, count = shot.at(shot.last), len(shot.at(shot.first))
     body, solid = last["id"] < count, last["phase"] == 0
     cold = by_id(shot, shot.first, "phase") == 0
     body &= np.isin(last["id"], np.flatnonzero(cold))
     high = last["position"][:, 1] > 0.02
     return [
-        *books(shot),
+        *balances(shot),
         Figure("molten of the cold body at the end [%]", _percent(~solid[body]), Bar(1.0, 60.0), "some solid melts"),
         Figure("set of the stream at the end [%]", _percent(solid[~body]), Bar(5.0, 95.0), "some liquid freezes"),
         Figure("of what has set, higher than 20 mm, on the body [%]", _percent(high[~body & solid]), Bar(10.0), "on the body"),
@@ -90,12 +90,12 @@ def _height(shot: Shot) -> float:
 
 
 def butter_on_pan(shot: Shot) -> list[Figure]:
-    """Return the books, how much is molten, how hot it is, and where the solid has slid on its melt."""
+    """Return the balances, how much is molten, how hot it is, and where the solid has slid on its melt."""
     last = shot.at(shot.last)
     solid = last["phase"] == 0
     middle = float(last["position"][solid, 0].mean())
     return [
-        *books(shot),
+        *balances(shot),
         Figure("molten at the end [%]", _percent(~solid), between(77.6, 5.0)),
         Figure("hottest particle at the end [K]", float(last["temperature"].max()), between(449.7, 1.5)),
         Figure("middle of what is solid at the end: x [m]", middle, between(0.035, 0.012), "slides on its melt"),
@@ -107,12 +107,12 @@ WAXES = (("without latent heat", 46.8), ("with 15 kJ/kg", 43.4), ("with 45 kJ/kg
 
 
 def wax(shot: Shot) -> list[Figure]:
-    """Return the books, and how much of each block is molten: melts stand behind the four solids in the list of materials."""
+    """Return the balances, and how much of each block is molten: melts stand behind the four solids in the list of materials."""
     material = shot.at(shot.last)["material"]
     shares = [100.0 * float((material == 4 + n).sum() / ((material == n) | (material == 4 + n)).sum()) for n in range(4)]
     drop = float(np.diff(shares).max())
     return [
-        *books(shot),
+        *balances(shot),
         *(Figure(f"molten {name} [%]", share, between(stated, 4.0)) for (name, stated), share in zip(WAXES, shares, strict=True)),
         Figure("most that a block with more latent heat melts beyond its neighbour [%]", drop, Bar(most=0.0), "slower with more"),
     ]
@@ -134,10 +134,10 @@ def arcs(positions: np.ndarray) -> int:
 
 
 def lava(shot: Shot) -> list[Figure]:
-    """Return the books, temperatures, how far the flow has come, and its arcs."""
+    """Return the balances, temperatures, how far the flow has come, and its arcs."""
     last = shot.at(shot.last)
     return [
-        *books(shot),
+        *balances(shot),
         Figure("mass at the end: density, slit, speed, time [kg]", shot.mass(shot.last), between(74.4, 1.5)),
         Figure("hottest particle at the end [K]", float(last["temperature"].max()), between(1430.0, 0.5)),
         Figure("coldest particle at the end [K]", float(last["temperature"].min()), between(1199.0, 15.0)),
@@ -147,12 +147,12 @@ def lava(shot: Shot) -> list[Figure]:
 
 
 def caramel(shot: Shot) -> list[Figure]:
-    """Return the books, temperatures, how high the folds lie, and how little the first of them still move."""
+    """Return the balances, temperatures, how high the folds lie, and how little the first of them still move."""
     last, before = shot.at(shot.last), max(shot.first, shot.last - 16)
     moved = by_id(shot, shot.last, "position")[:8000] - by_id(shot, before, "position")[:8000]
     way = float(np.linalg.norm(moved.astype(float), axis=1).mean())
     return [
-        *books(shot),
+        *balances(shot),
         Figure("mass at the end: density, slit, speed, time [kg]", shot.mass(shot.last), between(0.12285, 0.0006)),
         Figure("hottest particle at the end [K]", float(last["temperature"].max()), between(398.6, 3.0)),
         Figure("coldest particle at the end [K]", float(last["temperature"].min()), between(306.9, 3.0)),
@@ -162,14 +162,14 @@ def caramel(shot: Shot) -> list[Figure]:
 
 
 def marshmallow_on_plate(shot: Shot) -> list[Figure]:
-    """Return the books, how far the marshmallow sinks, how much tears, and how much of its inside comes out of its crust."""
+    """Return the balances, how far the marshmallow sinks, how much tears, and how much of its inside comes out of its crust."""
     first, last, slab = shot.at(shot.first), shot.at(shot.last), 2.0 * shot.cell_size
     height = [float(np.quantile(each["position"][:, 1], 0.98)) for each in (first, last)]
     torn = max(_percent(np.asarray(shot.at(frame)["weak"], float) > 0.5) for frame in shot.sampled)
     open_ = [100.0 * seen_from_the_side(*(shot.positions(frame, k) for k in (0, 1)), slab) for frame in (shot.first, shot.last)]
     width = [float(np.quantile(np.hypot(each["position"][:, 0], each["position"][:, 2]), 0.98)) for each in (first, last)]
     return [
-        *books(shot),
+        *balances(shot),
         Figure("height at the end, over that at the start", height[1] / height[0], Bar(most=0.8), "melts"),
         Figure("width at the end, over that at the start", width[1] / width[0], Bar(1.1), "spreads"),
         Figure("torn at most [%]", torn, Bar(1.0), "its crust tears"),

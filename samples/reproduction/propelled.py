@@ -6,7 +6,7 @@ import numpy as np
 
 from mpm_nodes.data import Particles
 from mpm_nodes_samples.reproduction.measures import pieces
-from mpm_nodes_samples.reproduction.melting import books
+from mpm_nodes_samples.reproduction.melting import balances
 from mpm_nodes_samples.reproduction.phases import by_id
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 
@@ -16,7 +16,7 @@ RADIUS = 0.1507
 
 # ---------------------------------------------------------------- metal drop
 def metal_drop(shot: Shot) -> list[Figure]:
-    """Return the books, how far each drop goes, and whether it stays one; the first lies on the floor with friction."""
+    """Return the balances, how far each drop goes, and whether it stays one; the first lies on the floor with friction."""
     start, ways, whole, apart = shot.at(shot.first), np.zeros((len(shot.frames), 2)), [], []
     begin = [_middle(start, of) for of in _drops(start)]
     for n, frame in enumerate(shot.frames):
@@ -33,7 +33,7 @@ def metal_drop(shot: Shot) -> list[Figure]:
     mass, velocity = (np.asarray(last[name], float)[smooth] for name in ("mass", "velocity"))
     sideways = abs(float(mass @ velocity[:, 0])) / float(mass @ np.linalg.norm(velocity, axis=1))
     return [
-        *books(shot),
+        *balances(shot),
         Figure("way of the drop with friction, over its radius", abs(float(ways[-1, 0])), Bar(0.5), "propels itself"),
         Figure("the same towards the lamp", float(-ways[-1, 0]), None, "the source's goes to the cold side"),
         Figure("largest way without friction, over the radius", float(np.abs(ways[:, 1]).max()), Bar(most=0.01), "nothing pushes"),
@@ -66,7 +66,7 @@ SECTORS = 24
 
 
 def tears_of_wine(shot: Shot) -> list[Figure]:
-    """Return the books, also of the alcohol, how the film on the glass thickens and parts into tears, and where it comes to."""
+    """Return the balances, also of the alcohol, how the film on the glass thickens and parts into tears, and where it comes to."""
     h, on_glass = shot.cell_size, by_id(shot, shot.first, "position")[:, 1] > 0.5 * (LEVEL + BAND)
     ridges, tears, climbs = [], [], []
     for frame in shot.frames:
@@ -81,7 +81,7 @@ def tears_of_wine(shot: Shot) -> list[Figure]:
     strength = [float(by_id(shot, shot.last, "concentration")[of].mean()) for of in (on_glass, ~on_glass)]
     down = 100.0 * float((end[on_glass, 1] < LEVEL + h).mean())
     return [
-        *books(shot),
+        *balances(shot),
         *_book_of_solute(shot),
         Figure("alcohol in the wine of the film, over that in the pool's", strength[0] / strength[1], Bar(most=0.9), "evaporates"),
         Figure("thickest ring of the film, over the mean behind it, at most", max(ridges), Bar(1.3), "ridges"),

@@ -1,4 +1,4 @@
-"""What the samples of surface tension show: their books of mass and momentum, and what must be seen."""
+"""What the samples of surface tension show: their balances of mass and momentum, and what must be seen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from mpm_nodes.data import Particles
 from mpm_nodes.verification.surface_tension import samples_of
-from mpm_nodes_samples.reproduction.melting import books
+from mpm_nodes_samples.reproduction.melting import balances
 from mpm_nodes_samples.reproduction.sessile import sessile_drop
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 
@@ -55,8 +55,8 @@ def exact_angle_on_floor(volume: float, angle: float, weight: float, tension: fl
 
 
 def drops_on_plates(shot: Shot) -> list[Figure]:
-    """Return the books, the angle of each drop beside that of the exact one, how far it wandered, and the volume in its surface."""
-    first, last, h, found = shot.at(shot.first), shot.at(shot.last), shot.cell_size, books(shot)
+    """Return the balances, the angle of each drop beside that of the exact one, how far it wandered, and the volume in its surface."""
+    first, last, h, found = shot.at(shot.first), shot.at(shot.last), shot.cell_size, balances(shot)
     nodes = shot.graph.nodes
     tension, density = nodes["water"].knobs["tension"], nodes["liquid"].knobs["density"]
     for (name, angle), before, after in zip(PLATES, drops_of(first, 4, 0.0028), drops_of(last, 4, 0.0028), strict=True):
@@ -75,7 +75,7 @@ def drops_on_plates(shot: Shot) -> list[Figure]:
 
 
 def soap_on_water(shot: Shot) -> list[Figure]:
-    """Return the books, and where the water of the surface went that lay around the soap."""
+    """Return the balances, and where the water of the surface went that lay around the soap."""
     first, last, h = shot.at(shot.first), shot.at(shot.last), shot.cell_size
     order = np.argsort(first["id"]), np.argsort(last["id"])
     start, end = first["position"][order[0]], last["position"][order[1]]
@@ -86,7 +86,7 @@ def soap_on_water(shot: Shot) -> list[Figure]:
     size = float(mass @ np.linalg.norm(velocity, axis=1))
     sideways = np.abs(mass @ velocity)[[0, 2]].max()
     return [
-        *books(shot),
+        *balances(shot),
         Figure("way of the surface's water away from the soap [cells]", float((after - before)[ring].mean()) / h, Bar(1.0)),
         Figure("share of it that moves away [%]", 100.0 * float((after > before)[ring].mean()), Bar(90.0)),
         Figure("width of the soap, over that at the start", float(after[soap].mean() / before[soap].mean()), Bar(1.2)),

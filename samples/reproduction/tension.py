@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mpm_nodes.data import Particles
-from mpm_nodes_samples.reproduction.melting import books, momentum
+from mpm_nodes_samples.reproduction.melting import balances, momentum
 from mpm_nodes_samples.reproduction.phases import by_id
 from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
 
@@ -51,7 +51,7 @@ def ellipse(shot: Shot) -> list[Figure]:
     half = len(energy) // 2
     says = "constant, to the single precision of the cache"
     return [
-        *books(shot),
+        *balances(shot),
         Figure("momentum that came up, over sum m v", most["kept"][0], Bar(most=1e-6), says),
         Figure("angular momentum, over R sum m v", most["kept"][1], Bar(most=1e-6), says),
         Figure("way of the centre of mass, over R", most["kept"][2], Bar(most=1e-6), says),
@@ -93,7 +93,7 @@ def drop_impacts(shot: Shot) -> list[Figure]:
             x = x - [2.0 * (k - 2), 0.0, 0.0]
             wide[n, k] = 2.0 * np.quantile(np.hypot(x[:, 0], x[:, 2]), 0.99)
             low[n, k] = x[:, 1].min()
-    widest, found = wide.max(axis=0) / wide[0], books(shot)
+    widest, found = wide.max(axis=0) / wide[0], balances(shot)
     for k, tension in enumerate(IMPACTS):
         most = math.sqrt(2.0 * (1.0 + weber / tension / 12.0))
         says = "its energy as surface of a disc"
@@ -126,7 +126,7 @@ def drops_on_ramps(shot: Shot) -> list[Figure]:
     lanes = [np.floor(np.asarray(each["position"][:, 2], float) / 0.9 + 2.0).astype(int) for each in (first, last)]
     time = (shot.last - shot.first) * shot.frame_seconds
     most = 0.5 * 9.8 * math.sin(SLOPE) * time**2
-    ways, feet, found = [], [], books(shot)
+    ways, feet, found = [], [], balances(shot)
     for k in range(4):
         start, end = (np.asarray(each["position"], float)[lane == k] for each, lane in zip((first, last), lanes, strict=True))
         ways.append(float((end.mean(axis=0) - start.mean(axis=0)) @ along))
@@ -161,7 +161,7 @@ def heated_cavity(shot: Shot) -> list[Figure]:
         for rows in (came[:, 1] > height - 4.0 * h, came[:, 1] < 0.5 * height)
     ]
     sideways = float(momentum(shot, last)[0]) / float(m @ np.linalg.norm(v, axis=1))
-    no_heat = [each for each in books(shot) if "enthalpy" not in each.name and "heat" not in each.name]  # it has none
+    no_heat = [each for each in balances(shot) if "enthalpy" not in each.name and "heat" not in each.name]  # it has none
     return [
         *no_heat,
         Figure("mean speed of the surface towards the cold side [m/s]", float(v[top & middle, 0].mean()), Bar(0.0),

@@ -78,7 +78,7 @@ def test_missed_targets_are_those_of_the_pages():
     """Each figure that docs/cpus.md calls missed stands in the README's table, and each figure of that table in the pages."""
     table = TEXT.partition("Targets of speed that it misses")[2].partition("| target | measured |")[2].partition("\n\n")[0]
     bars, pages = (ROOT / "docs/cpus.md").read_text(), (ROOT / "samples/README.md").read_text()
-    section = bars.partition("## Every bar")[2].partition("Process start to third substep")[0]
+    section = bars.partition("## Every target")[2].partition("Process start to third substep")[0]
     missed = [
         figure
         for line in section.splitlines()
