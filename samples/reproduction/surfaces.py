@@ -55,7 +55,7 @@ def exact_angle_on_floor(volume: float, angle: float, weight: float, tension: fl
 
 
 def drops_on_plates(shot: Shot) -> list[Figure]:
-    """Return the balances, the angle of each drop beside that of the exact one, how far it wandered, and the volume in its surface."""
+    """Return the balances, the angle of each drop beside the exact one, how far it wandered, and the volume in its surface."""
     first, last, h, found = shot.at(shot.first), shot.at(shot.last), shot.cell_size, balances(shot)
     nodes = shot.graph.nodes
     tension, density = nodes["water"].knobs["tension"], nodes["liquid"].knobs["density"]
