@@ -113,7 +113,7 @@ def test_a_string_that_thins_as_the_slender_thread_holds_and_a_slower_or_torn_on
     frames = range(graph.settings.start, graph.settings.end + 13)
     time = 0.25 * np.arange(len(frames))
     rows = slender.ThreadCourse(time, *(np.interp(pace * time, exact.time, each) for each in exact[1:]))
-    monkeypatch.setattr(beads, "books", lambda shot: [])
+    monkeypatch.setattr(beads, "balances", lambda shot: [])
     monkeypatch.setattr(beads, "course", lambda shot: rows)
     monkeypatch.setattr(Shot, "matter_volume", lambda shot, frame: 1.0)
     radius = np.full(84, 0.4)

@@ -23,7 +23,7 @@ def figures(name: str, frames: dict[int, Particles], monkeypatch) -> dict:
     """Return the figures of a sample whose frames are given, by name; volumes are not looked at."""
     graph = sizes.graph_of(SAMPLES[name])
     shot = Shot(FOLDER, tuple(frames), graph.settings.cell_size, graph=graph, kept=frames)
-    monkeypatch.setattr(candles, "books", lambda shot: [])
+    monkeypatch.setattr(candles, "balances", lambda shot: [])
     monkeypatch.setattr(candles, "enthalpy", lambda particles: 0.0)
     monkeypatch.setattr(Shot, "matter_volume", lambda shot, frame: 1.0)
     return {each.name: each for each in SAMPLES[name].figures(shot)}

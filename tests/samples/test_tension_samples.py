@@ -80,7 +80,7 @@ def turning_cavity(sense: float) -> dict[int, Particles]:
 @pytest.mark.parametrize("sense", [1.0, -1.0])
 def test_the_sense_of_a_circulation_is_seen(sense: float, monkeypatch):
     """A cavity that turns towards the cold side along its surface holds all bars of the flow, one that turns back none of them."""
-    monkeypatch.setattr(tension, "books", lambda shot: [])
+    monkeypatch.setattr(tension, "balances", lambda shot: [])
     found = figures(tension.heated_cavity(shot_of("heated_cavity", turning_cavity(sense))))
     flow = [each for name, each in found.items() if name.startswith(("mean speed", "angular", "warmer"))]
     assert len(flow) == 4 and {each.ok for each in flow} == {sense > 0.0}
@@ -88,7 +88,7 @@ def test_the_sense_of_a_circulation_is_seen(sense: float, monkeypatch):
 
 def test_momentum_that_comes_up_is_seen(monkeypatch):
     """A drop that swings in place keeps everything; one that drifts by a hundredth of its speed does not."""
-    monkeypatch.setattr(tension, "books", lambda shot: [])
+    monkeypatch.setattr(tension, "balances", lambda shot: [])
     angle = 2.0 * math.pi * np.arange(400) / 400
     ring = np.stack([np.cos(angle), np.sin(angle), 0.0 * angle], axis=1)
 
@@ -140,7 +140,7 @@ def test_a_surface_that_was_open_in_one_substep_is_seen(name: str, rounding: flo
 )
 def test_a_drop_that_propels_itself_is_seen(front: float, back: float, holds: tuple[bool, bool], monkeypatch):
     """To either side it counts as a way of its own, and a drop without friction that moves is seen."""
-    monkeypatch.setattr(propelled, "books", lambda shot: [])
+    monkeypatch.setattr(propelled, "balances", lambda shot: [])
     axis = (np.arange(8) + 0.5) / 40.0 - 0.1
     ball = np.stack(np.meshgrid(axis, axis + 0.1, axis, indexing="ij"), axis=-1).reshape(-1, 3)
     two = np.concatenate([ball + [0.0, 0.0, 0.4], ball - [0.0, 0.0, 0.4]])
