@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     from mpm_nodes.kernels.compile import jit
 
     if args.action != "warm" and (args.cpu or args.names or args.all):
-        given = "--cpu" if args.cpu else "names"
+        given = "--cpu" if args.cpu else "--all" if args.all else "names"
         raise MpmNodesError(f"kernels {args.action} takes no {given}; the kernels of all presets and processors lie in one folder")
     if args.action == "warm":
         started = time.perf_counter()

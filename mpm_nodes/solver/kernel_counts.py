@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from mpm_nodes.graph import registry, strict_json
 
-SECONDS_A_KERNEL = 0.13
-"""Of one core of an idle machine: the 195 kernels of a first `melting` solve take 25 s."""
+SECONDS_A_KERNEL = 0.45
+"""Of one core of an idle AMD EPYC, as znver3: the 192 kernels of a first `melting` solve take 90 s."""
 
 
 class Count(NamedTuple):
@@ -23,17 +23,17 @@ class Count(NamedTuple):
 
 
 COUNTS: dict[str, Count] = {
-    "continuum_foam": Count(111, 109),
-    "explicit_apic": Count(147, 105),
-    "explicit_heat": Count(140, 138),
-    "implicit_apic": Count(148, 146),
-    "implicit_surface_tension": Count(208, 206),
-    "incompressible": Count(171, 169),
-    "melting": Count(197, 195),
-    "separate_bodies": Count(107, 105),
-    "surface_tension": Count(158, 156),
-    "surface_tension_heat": Count(196, 194),
-    "surface_tension_solute": Count(191, 189),
+    "continuum_foam": Count(116, 114),
+    "explicit_apic": Count(153, 111),
+    "explicit_heat": Count(145, 143),
+    "implicit_apic": Count(154, 152),
+    "implicit_surface_tension": Count(214, 212),
+    "incompressible": Count(168, 166),
+    "melting": Count(194, 192),
+    "separate_bodies": Count(112, 110),
+    "surface_tension": Count(163, 161),
+    "surface_tension_heat": Count(201, 199),
+    "surface_tension_solute": Count(196, 194),
 }
 
 
