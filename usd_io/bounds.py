@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,12 @@ from pxr import Gf, Sdf, Vt
 
 from mpm_nodes.data import LevelSet
 
-__all__ = ["APART", "active_box", "bulk", "floor_of", "level_of", "read_bounds", "store_bounds", "widen_bounds"]
+__all__ = ["APART", "FLOOR_LOOK", "active_box", "bulk", "floor_of", "level_of", "read_bounds", "store_bounds", "widen_bounds"]
 
 BOUNDS_LOW, BOUNDS_HIGH, FLOOR_HEIGHT = "mpm_nodes_bounds_low", "mpm_nodes_bounds_high", "mpm_nodes_floor"
-PLANES = "mpm_nodes_planes"
+PLANES, PLANE_LOOKS = "mpm_nodes_planes", "mpm_nodes_plane_looks"
+FLOOR_LOOK = "floor"
+"""Look of level squares that have none of their own."""
 SUNK = 0.05
 """How far matter may reach below a level square that is the floor, over the radius of the shot: it sinks by parts of a cell."""
 APART = 1e-3
@@ -52,21 +54,38 @@ def bulk(extent: Any, points: Any) -> np.ndarray:
     return np.array([np.maximum(extent[0], low - reach), np.minimum(extent[1], high + reach)])
 
 
-def store_bounds(layer: Sdf.Layer, framed: Sequence[Any], matter: Sequence[Any], bodies: Sequence[Any]) -> None:
-    """Keep what the camera shall frame, how far down anything reaches, and the heights of level squares."""
+def store_bounds(layer: Sdf.Layer, framed: Sequence[Any], matter: Sequence[Any], bodies: Sequence[tuple[Any, str]]) -> None:
+    """Keep what the camera shall frame, how far down anything reaches, and heights and looks of level squares.
+
+    Args:
+        layer: Of a frame.
+        framed: Boxes, as are the next ones.
+        matter: Of points, meshes and volumes.
+        bodies: Of colliders, each with its look.
+    """
     boxes = [np.array(box, np.float64) for box in framed]
     boxes = [box for box in boxes if (box[0] <= box[1]).all()]
     facts = dict(layer.customLayerData)
     if boxes:
         low, high = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
         facts |= {BOUNDS_LOW: Gf.Vec3d(*low.tolist()), BOUNDS_HIGH: Gf.Vec3d(*high.tolist())}
-    lows = [float(box[0][1]) for box in (*matter, *bodies) if box[0][1] <= box[1][1]]
+    lows = [float(box[0][1]) for box in (*matter, *(box for box, _ in bodies)) if box[0][1] <= box[1][1]]
     if lows:
         facts[FLOOR_HEIGHT] = min(lows)
-    planes = {float(box[0][1]) for box in bodies if box[0][1] == box[1][1]}
-    if planes:
-        facts[PLANES] = Vt.DoubleArray(sorted(planes))
-    layer.customLayerData = facts
+    layer.customLayerData = facts | _planes({float(box[0][1]): look for box, look in bodies if box[0][1] == box[1][1]})
+
+
+def _planes(looks: Mapping[float, str]) -> dict[str, Any]:
+    """Return the facts of level squares, from their looks by their height."""
+    heights = sorted(looks)
+    named = {PLANE_LOOKS: Vt.StringArray([looks[height] for height in heights])} if {*looks.values()} - {FLOOR_LOOK} else {}
+    return {PLANES: Vt.DoubleArray(heights), **named} if heights else {}
+
+
+def _plane_looks(facts: Mapping[str, Any]) -> dict[float, str]:
+    """Return the looks of level squares by their height."""
+    heights = facts.get(PLANES, ())
+    return dict(zip(heights, facts.get(PLANE_LOOKS, [FLOOR_LOOK] * len(heights)), strict=True))
 
 
 def widen_bounds(root: Sdf.Layer, frame: Sdf.Layer) -> None:
@@ -78,9 +97,7 @@ def widen_bounds(root: Sdf.Layer, frame: Sdf.Layer) -> None:
             facts[name] = Gf.Vec3d(*wider(corner, np.array(facts[name]) if name in facts else corner).tolist())
     if FLOOR_HEIGHT in new:
         facts[FLOOR_HEIGHT] = min(facts.get(FLOOR_HEIGHT, new[FLOOR_HEIGHT]), new[FLOOR_HEIGHT])
-    if PLANES in new:
-        facts[PLANES] = Vt.DoubleArray(sorted({*facts.get(PLANES, ()), *new[PLANES]}))
-    root.customLayerData = facts
+    root.customLayerData = facts | _planes(_plane_looks(facts) | _plane_looks(new))
 
 
 def read_bounds(layer: Sdf.Layer) -> np.ndarray | None:
@@ -89,18 +106,20 @@ def read_bounds(layer: Sdf.Layer) -> np.ndarray | None:
     return np.array([data[BOUNDS_LOW], data[BOUNDS_HIGH]]) if BOUNDS_LOW in data else None
 
 
-def floor_of(layer: Sdf.Layer) -> float:
-    """Return the height of the floor [m]: a hair above a level square into which matter sinks a little, else below what is lowest.
+def floor_of(layer: Sdf.Layer) -> tuple[float, str]:
+    """Return height [m] and look of the floor: a hair above a level square into which matter sinks a little, and its look.
 
-    From above, it hides the square, whose edge would be a line. Where nothing is known the floor lies at 0.
+    From above, it hides the square, whose edge would be a line. Without a square it lies below what is lowest; where nothing is
+    known, at 0.
     """
     facts, bounds = layer.customLayerData, read_bounds(layer)
     lowest = float(facts.get(FLOOR_HEIGHT, 0.0))
+    looks = _plane_looks(facts)
     if bounds is None:
-        return lowest
+        return lowest, looks.get(lowest, FLOOR_LOOK)
     radius = 0.5 * float(np.linalg.norm(bounds[1] - bounds[0]))
-    plane = level_of(facts.get(PLANES, ()), lowest, radius)
-    return lowest - APART * radius if plane is None else plane + APART * radius
+    plane = level_of(looks, lowest, radius)
+    return (lowest - APART * radius, FLOOR_LOOK) if plane is None else (plane + APART * radius, looks[plane])
 
 
 def level_of(planes: Iterable[float], lowest: float, radius: float) -> float | None:

@@ -15,11 +15,10 @@ from mpm_nodes.materials.looks import find_look
 from usd_io.layers import outlive, set_units
 from usd_io.looks import add_material
 
-__all__ = ["FLOOR", "FLOOR_LOOK", "set_layer"]
+__all__ = ["FLOOR", "set_layer"]
 
 FLOOR = "mpm:floor"
 """Attribute that marks the floor: pictures that have a ground of their own leave it out."""
-FLOOR_LOOK = "floor"
 FLOOR_REACH = 60.0
 """Half the floor's edge over the radius of the shot."""
 FOCAL_LENGTH, APERTURE, ASPECT = 50.0, 36.0, 16.0 / 9.0  # a full-frame camera [mm], as USD and hosts expect
@@ -36,7 +35,7 @@ SUN, SKY = 0.70, 0.21
 """Intensities of the lights: foam, which reflects 0.87, stays below white where both shine on it."""
 
 
-def set_layer(name: str, fps: float, frames: tuple[int, int], bounds: np.ndarray | None, floor: float) -> Sdf.Layer:
+def set_layer(name: str, fps: float, frames: tuple[int, int], bounds: np.ndarray | None, floor: float, look: str) -> Sdf.Layer:
     """Return the layer of the set in memory: `/NAME_set` with camera, lights and floor.
 
     Args:
@@ -45,6 +44,7 @@ def set_layer(name: str, fps: float, frames: tuple[int, int], bounds: np.ndarray
         frames: First and last frame.
         bounds: Least and greatest corner of the whole shot [m], shape (2, 3); None when it is empty.
         floor: Height of the floor [m].
+        look: Of the floor.
     """
     layer = Sdf.Layer.CreateAnonymous("set.usda")
     layer.defaultPrim = f"{name}_set"
@@ -55,7 +55,7 @@ def set_layer(name: str, fps: float, frames: tuple[int, int], bounds: np.ndarray
     low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
     _add_camera(stage, f"{top}/camera", low, high)
     _add_lights(stage, str(top))
-    _add_floor(stage, str(top), low, high, floor)
+    _add_floor(stage, str(top), low, high, floor, look)
     outlive(layer)
     return layer
 
@@ -98,7 +98,7 @@ def _add_lights(stage: Usd.Stage, top: str) -> None:
     sky.CreateColorAttr(Gf.Vec3f(0.8, 0.88, 1.0))
 
 
-def _add_floor(stage: Usd.Stage, top: str, low: np.ndarray, high: np.ndarray, height: float) -> None:
+def _add_floor(stage: Usd.Stage, top: str, low: np.ndarray, high: np.ndarray, height: float, look: str) -> None:
     """Lay a square that reaches beyond what the camera sees at a height [m]."""
     radius = max(0.5 * float(np.linalg.norm(high - low)), 1e-3)
     reach, middle = FLOOR_REACH * radius, 0.5 * (low + high)
@@ -112,5 +112,5 @@ def _add_floor(stage: Usd.Stage, top: str, low: np.ndarray, high: np.ndarray, he
     floor.CreateExtentAttr([points[0], points[2]])
     floor.CreateSubdivisionSchemeAttr("none")
     floor.GetPrim().CreateAttribute(FLOOR, Sdf.ValueTypeNames.Bool, custom=True).Set(True)
-    look = add_material(stage, f"{top}/set_looks/floor_look", find_look(FLOOR_LOOK))
-    UsdShade.MaterialBindingAPI.Apply(floor.GetPrim()).Bind(look)
+    material = add_material(stage, f"{top}/set_looks/floor_look", find_look(look))
+    UsdShade.MaterialBindingAPI.Apply(floor.GetPrim()).Bind(material)

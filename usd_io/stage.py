@@ -24,13 +24,13 @@ import numpy as np
 from pxr import Sdf, Tf, Usd
 
 from mpm_nodes.data import Collider, InputError, LevelSet, Mesh, OutputError, Particles
-from usd_io.bounds import active_box, bulk, floor_of, read_bounds, store_bounds, widen_bounds
+from usd_io.bounds import FLOOR_LOOK, active_box, bulk, floor_of, read_bounds, store_bounds, widen_bounds
 from usd_io.clips import author_clips, forget_clips
 from usd_io.layers import LOOKS_KEY, PROVENANCE, STILL, outlive, set_sample, set_units, unique_name
 from usd_io.looks import BODIES, add_looks
 from usd_io.meshes import add_mesh, add_mesh_per_material
 from usd_io.points import add_points, extent_of
-from usd_io.set_layer import FLOOR_LOOK, set_layer
+from usd_io.set_layer import set_layer
 from usd_io.showing import add_variants, describe_asset, extents_hint
 
 __all__ = [
@@ -140,7 +140,7 @@ def frame_layer(
     root = f"/{names.name}"
     prim = Sdf.CreatePrimInLayer(layer, root)
     prim.specifier, prim.typeName = Sdf.SpecifierDef, "Xform"
-    framed, matter, bodies = [], [], []
+    framed, matter, bodies = [], [], {}
     taken = set(NAMES)
     if particles is not None:
         matter.append(add_points(layer, f"{root}/particles", particles, number, attributes, width_scale, precision))
@@ -155,14 +155,15 @@ def frame_layer(
     if volumes:
         matter.append(_add_volume(layer, f"{root}/volume", volumes, number, Path(names.volumes(number)).name, taken))
         framed = framed or matter[-1:]
-    for path, shown, _ in _shown(names, colliders, taken):
-        bodies.append(extent_of(np.asarray(shown.points, np.float32)))
+    for path, body in _shown(names, colliders, taken):
+        bodies[path] = (extent_of(np.asarray(body.mesh.points, np.float32)), _body_look(body))
         if path not in held:
-            add_mesh(layer, path, shown, number)
-            layer.GetPrimAtPath(path).customData = {LOOKS_KEY: _body_look(shown)}
-    set_sample(prim, "extentsHint", Sdf.ValueTypeNames.Float3Array, extents_hint(matter, bodies), number)
+            add_mesh(layer, path, body.mesh, number)
+            layer.GetPrimAtPath(path).customData = {LOOKS_KEY: bodies[path][1]}
+    extents = [extent for extent, _ in bodies.values()]
+    set_sample(prim, "extentsHint", Sdf.ValueTypeNames.Float3Array, extents_hint(matter, extents), number)
     _end_blur(layer, number)
-    store_bounds(layer, framed, solid or matter, bodies)
+    store_bounds(layer, framed, solid or matter, list(bodies.values()))
     outlive(layer)
     return layer
 
@@ -176,30 +177,39 @@ def _end_blur(layer: Sdf.Layer, number: int) -> None:
             layer.SetTimeSample(velocities.path, float(number + 1), Sdf.ValueBlock())
 
 
-def _shown(names: CacheNames, colliders: Iterable[Collider], taken: set[str]) -> Iterator[tuple[str, Mesh, bool]]:
-    """Yield path and mesh of the colliders that have one, and whether they never move."""
+def _shown(names: CacheNames, colliders: Iterable[Collider], taken: set[str]) -> Iterator[tuple[str, _Body]]:
+    """Yield path and body of the colliders that have a mesh."""
     for collider in colliders:
         if collider.mesh is not None:
-            yield f"/{names.name}/{unique_name('collider_' + collider.name, taken)}", collider.mesh, collider.still
+            path = f"/{names.name}/{unique_name('collider_' + collider.name, taken)}"
+            yield path, _Body(collider.mesh, collider.still, collider.look)
 
 
-def _body_look(mesh: Mesh) -> str:
+class _Body(NamedTuple):
+    """The mesh of a collider, whether it never moves, and its own look."""
+
+    mesh: Mesh
+    still: bool
+    look: str
+
+
+def _body_look(body: _Body) -> str:
     """Return the look of a collider: a level square is part of the floor, of which no edge shall be seen."""
-    heights = np.asarray(mesh.points)[:, 1]
-    level = len(mesh.counts) == 1 and float(np.ptp(heights)) == 0.0
-    return FLOOR_LOOK if level else BODIES
+    heights = np.asarray(body.mesh.points)[:, 1]
+    level = len(body.mesh.counts) == 1 and float(np.ptp(heights)) == 0.0
+    return body.look or (FLOOR_LOOK if level else BODIES)
 
 
 def still_layer(names: CacheNames, colliders: Iterable[Collider]) -> Sdf.Layer | None:
     """Return the layer of the colliders that never move, in memory, None where all may; export it under `names.still`."""
-    still = [(path, mesh) for path, mesh, stands in _shown(names, colliders, set(NAMES)) if stands]
+    still = [(path, body) for path, body in _shown(names, colliders, set(NAMES)) if body.still]
     if not still:
         return None
     layer = Sdf.Layer.CreateAnonymous("still.usdc")
     layer.defaultPrim = names.name
-    for path, mesh in still:
-        add_mesh(layer, path, mesh, None)
-        layer.GetPrimAtPath(path).customData = {STILL: True, LOOKS_KEY: _body_look(mesh)}
+    for path, body in still:
+        add_mesh(layer, path, body.mesh, None)
+        layer.GetPrimAtPath(path).customData = {STILL: True, LOOKS_KEY: _body_look(body)}
     outlive(layer)
     return layer
 
@@ -306,7 +316,7 @@ def root_layers(
     for prim in root.rootPrims:
         _declare_animated(prim, manifest)
     author_clips(root, manifest, names.manifest, [names.layer(number) for number in range(first, last + 1)], first)
-    around = set_layer(names.name, fps, (first, last), read_bounds(root), floor_of(root))
+    around = set_layer(names.name, fps, (first, last), read_bounds(root), *floor_of(root))
     for layer in (frame, root, manifest):
         outlive(layer)
     return RootLayers(root, manifest, around)

@@ -13,6 +13,8 @@ from mpm_nodes.commands import cook, ranks
 from mpm_nodes.commands.packaged_samples import sample_graph
 from mpm_nodes.commands.render import show_progress
 from mpm_nodes.data import InputError, MpmNodesError
+from mpm_nodes.graph.folder import Folder
+from mpm_nodes.preview import picture_file
 
 if TYPE_CHECKING:
     from mpm_nodes.preview.pictures import Picture
@@ -57,13 +59,25 @@ def fitting_demo() -> str:
 def contact_sheet(
     folder: Path, args: argparse.Namespace, frames: Sequence[int] | None = None, picture: Picture | None = None
 ) -> Path | None:
-    """Return the contact sheet of a cook; the cook stays good when it cannot be drawn (arguments as `render_cache`'s)."""
-    from mpm_nodes.preview.pictures import render_cache
+    """Return the contact sheet of a cook; the cook stays good when it cannot be drawn (arguments as `render_cache`'s).
 
+    Matter is drawn as matter; where the picture colours it by an attribute, a second, smaller row shows that.
+    """
+    from mpm_nodes.preview import sheet
+    from mpm_nodes.preview.pictures import Picture, render_cache
+
+    picture = picture or Picture()
     try:
         progress = show_progress if args.events == "console" else None
         with compiling.told(lambda now: progress and print(now.message, file=sys.stderr)):
-            return render_cache(folder, engine=args.engine, frames=frames, progress=progress, picture=picture).contact_sheet
+            made = render_cache(folder, frames, None, args.engine, picture._replace(colour_by=""), progress)
+            if not picture.colour_by:
+                return made.contact_sheet
+            Folder(made.contact_sheet.parent).make(picture.colour_by)
+            where = made.contact_sheet.parent / picture.colour_by
+            coloured = render_cache(folder, made.frames, where, made.engine, picture, progress).images
+        drawn = sheet.contact_sheet(made.images, made.labels, made.footer, below=coloured)
+        return picture_file.save(drawn, made.contact_sheet)
     except MpmNodesError as error:
         print(f"warning: no contact sheet: {error}", file=sys.stderr)
         return None

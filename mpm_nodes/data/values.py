@@ -313,6 +313,7 @@ class Collider:
         wetting: k_SL / k_LG of places on its surface, in the world; a `FieldCourse` where they change. None: that of the contact
             angle everywhere.
         still: Whether it is known to stand still in every frame.
+        look: Name of how renderers shade its mesh (`materials.looks`); empty: as a plain body, or as the floor where it is level.
     """
 
     name: str
@@ -330,6 +331,7 @@ class Collider:
     wetting: SpaceField | None = None
     still: bool = False
     temperatures: SpaceField | None = None
+    look: str = ""
 
 
 @dataclass(frozen=True)

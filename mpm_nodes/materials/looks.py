@@ -32,6 +32,9 @@ class Look:
         refraction: Index of refraction.
         opacity: What renderers show that have no refraction.
         glows: Whether it glows as a black body, by `temperature`.
+        pattern: What Cycles draws in `colour` and `second`: "checker", "grain" of wood, "veins" of marble or "crumbs"; empty: none.
+            Other renderers show `colour`.
+        second: Second colour of the pattern.
     """
 
     colour: Colour
@@ -44,6 +47,8 @@ class Look:
     refraction: float = 1.5
     opacity: float = 1.0
     glows: bool = False
+    pattern: str = ""
+    second: Colour = (0.0, 0.0, 0.0)
 
 
 LOOKS: dict[str, Look] = {
@@ -67,6 +72,13 @@ LOOKS: dict[str, Look] = {
     "wine": Look((0.36, 0.03, 0.06), 0.02, clear=0.95, tint=(0.85, 0.25, 0.30), depth=0.02, refraction=1.34, opacity=0.75),
     "lava": Look((0.035, 0.03, 0.028), 0.8, glows=True),
     "metal": Look((0.56, 0.57, 0.58), 0.25, metallic=1.0),
+    "wood": Look((0.36, 0.20, 0.10), 0.45, pattern="grain", second=(0.20, 0.10, 0.045)),
+    "ceramic": Look((0.78, 0.77, 0.74), 0.12),
+    "steel": Look((0.50, 0.51, 0.53), 0.3, metallic=1.0),
+    "glass": Look((0.80, 0.86, 0.86), 0.02, clear=1.0, tint=(0.95, 0.98, 0.97), depth=0.1, refraction=1.5, opacity=0.3),
+    "marble": Look((0.74, 0.73, 0.71), 0.18, pattern="veins", second=(0.30, 0.31, 0.33)),
+    "cracker": Look((0.62, 0.38, 0.15), 0.8, pattern="crumbs", second=(0.40, 0.20, 0.06)),
+    "checker": Look((0.60, 0.61, 0.62), 0.6, pattern="checker", second=(0.26, 0.27, 0.29)),
     "collider": Look((0.32, 0.34, 0.38), 0.7),
     "floor": Look((0.50, 0.51, 0.52), 0.9),
 }

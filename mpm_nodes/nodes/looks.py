@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import BIRTH, A, FrameContext, Frames, InputError, MpmNodesError, Particles, Range
+from mpm_nodes.data import BIRTH, A, Collider, FrameContext, Frames, InputError, MpmNodesError, Particles, Range
 from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
 from mpm_nodes.graph.keys import NotKeyable
 from mpm_nodes.materials.looks import LOOKS
-from mpm_nodes.nodes.bodies import passed_on
+from mpm_nodes.nodes.bodies import collider_passed_on, passed_on
 from mpm_nodes.nodes.collider_files import frame_of_file, stamp
 from mpm_nodes.nodes.retime import read_by_id
 
@@ -30,14 +30,32 @@ def set_looks(particles: Particles, *, looks: tuple[str, ...] = ("foam",)) -> Pa
         particles: What to shade.
         looks: One look a material, in the order of the sources, repeated from the first when there are more materials: matter,
             matte, snow, foam, marshmallow, toasted, cheese, cream, paste, crust, sponge, chocolate, rubber, wax, jelly, syrup,
-            water, wine, lava or metal.
+            water, wine, lava, metal, or one of those that `collider_look` names.
     """
-    wrong = [name for name in looks if name not in LOOKS]
-    if wrong or not looks:
-        given = f'"{wrong[0]}" is not a look' if wrong else "is empty"
-        raise MpmNodesError(f"set_looks.looks: {given}; choose of {', '.join(LOOKS)}")
+    if not looks:
+        raise MpmNodesError(f"set_looks.looks: is empty; choose of {', '.join(LOOKS)}")
+    _check("set_looks.looks", looks)
     materials = tuple(dataclasses.replace(each, look=looks[k % len(looks)]) for k, each in enumerate(particles.materials))
     return dataclasses.replace(particles, materials=materials)
+
+
+@node(category="Surface", label="Collider Look", version=1, preflight=collider_passed_on)
+def collider_look(collider: Collider, *, look: str = "wood") -> Collider:
+    """Choose how renderers shade a collider; wired between it and the cache alone, a new look needs no new simulation.
+
+    Args:
+        collider: Any collider whose mesh is drawn; the whole floor looks as its level plane does.
+        look: Wood, ceramic, steel, glass, marble, cracker, checker, or one of those that `set_looks` names, as written there.
+    """
+    _check("collider_look.look", (look,))
+    return dataclasses.replace(collider, look=look)
+
+
+def _check(where: str, names: tuple[str, ...]) -> None:
+    """Refuse names of looks that do not exist."""
+    for name in names:
+        if name not in LOOKS:
+            raise MpmNodesError(f'{where}: "{name}" is not a look; choose of {", ".join(LOOKS)}')
 
 
 def _remembered(told: PreflightContext) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from mpm_nodes.data import InputError
@@ -61,9 +62,8 @@ def render_beside(
     footer = f"{names[0]} beside {names[1]}, {sides[0].engine}"
     sheet = contact_sheet(images, sides[0].labels, footer, cell=800)
     path = picture_file.save(sheet, folder / f"contact_sheet.beside.{sides[0].engine}.png")
-    return RenderResult(
-        tuple(images), sides[0].labels, path, sides[0].engine, sides[0].fps, sides[0].message, sides[0].kept + sides[1].kept
-    )
+    first, kept = sides[0], sides[0].kept + sides[1].kept
+    return dataclasses.replace(first, images=tuple(images), contact_sheet=path, footer=footer, kept=kept)
 
 
 def _half(progress: Progress, n: int) -> Progress:

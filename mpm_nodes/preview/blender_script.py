@@ -9,18 +9,26 @@ import os
 import sys
 import traceback
 
+sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+from blender_materials import computed, draw_pattern, plain_material, read_attribute
+
+sys.path.pop()  # Blender has modules of the same names as others that lie here
+
 
 def main(path: str) -> None:
     """Import the stage that the job names, dress it, and render its frames."""
     with open(path, encoding="utf-8") as stream:
         job = json.load(stream)
     import bpy
+    from mathutils import Matrix
 
     bpy.ops.wm.read_factory_settings(use_empty=True)
     forms = {"import_proxy": True, "import_visible_only": False} if job["every_form"] else {}
     bpy.ops.wm.usd_import(filepath=job["stage"], set_frame_range=False, import_materials=True, import_lights=True, **forms)
     if job["floor"]:  # `_surroundings` lays one for all caches that are compared
         bpy.data.objects.remove(bpy.data.objects[job["floor"]])
+    for lamp in (item for item in bpy.data.objects if item.type == "LIGHT" and item.data.type == "SUN"):
+        lamp.matrix_world = Matrix.Rotation(job["sun_turn"], 4, "Z") @ lamp.matrix_world
     scene = bpy.context.scene
     _settings(bpy, scene, job)
     own = next((item for item in scene.objects if item.type == "CAMERA"), None)
@@ -97,9 +105,21 @@ def _surroundings(bpy, scene, job) -> None:
     mesh.from_pydata(corners, [], [(0, 1, 2, 3)])
     ground = bpy.data.objects.new("ground", mesh)
     ground.location.z = job["ground"]
-    ground.data.materials.append(_material(bpy, "ground", *job["floor_look"]))
+    ground.data.materials.append(_ground(bpy, job))
     _fade_ground(ground.data.materials[0].node_tree, job["sky"])
     scene.collection.objects.link(ground)
+
+
+def _ground(bpy, job):
+    """Return the material of the floor."""
+    look = job["floor_look"]
+    material = plain_material(bpy, "ground", look["colour"], look["roughness"])
+    shader = next(node for node in material.node_tree.nodes if node.type == "BSDF_PRINCIPLED")
+    shader.inputs["Metallic"].default_value = look["metallic"]
+    for socket, value in job["looks"].get(look["name"], {}).items():
+        shader.inputs[socket].default_value = value
+    draw_pattern(material.node_tree, shader, job, look["name"])
+    return material
 
 
 def _show_sky(tree, sky) -> None:
@@ -119,7 +139,7 @@ def _fade_ground(tree, sky) -> None:
     fade.inputs["From Min"].default_value, fade.inputs["From Max"].default_value = sky["fade"]
     tree.links.new(tree.nodes.new("ShaderNodeCameraData").outputs["View Distance"], fade.inputs["Value"])
     seen = tree.nodes.new("ShaderNodeLightPath").outputs["Is Camera Ray"]
-    _mix(tree, output, far.outputs["Emission"], _computed(tree, "MULTIPLY", fade.outputs["Result"], seen))
+    _mix(tree, output, far.outputs["Emission"], computed(tree, "MULTIPLY", fade.outputs["Result"], seen))
 
 
 def _sky_colour(tree, sky):
@@ -158,6 +178,8 @@ def _finish_looks(bpy, job) -> None:
         for socket, value in job["looks"].get(look, {}).items():
             if not shader.inputs[socket].is_linked:
                 shader.inputs[socket].default_value = value
+        if kind == "look":
+            draw_pattern(material.node_tree, shader, job, look)
 
 
 def _dress(bpy, scene, job, floors) -> None:
@@ -290,9 +312,9 @@ def _stored(bpy, item, name, shown, vector):
 
 def _assign(bpy, item, job, fallback, attribute=None) -> None:
     colour = job["colours"].get(item.name.split(".")[0], fallback)
-    material = _material(bpy, f"preview_{item.name}", colour, 0.45)
+    material = plain_material(bpy, f"preview_{item.name}", colour, 0.45)
     if attribute is not None:
-        _read_attribute(material.node_tree, attribute, job["colour_by"])
+        read_attribute(material.node_tree, attribute, job["colour_by"])
     if not item.material_slots:
         item.data.materials.append(None)
     for slot in item.material_slots:
@@ -311,64 +333,14 @@ def _let_glow(bpy, item, job) -> None:
             continue
         source = tree.nodes.new("ShaderNodeAttribute")
         source.name, source.attribute_name = "temperature", _seen(bpy, item, "temperature")
-        warm = _computed(tree, "MAXIMUM", source.outputs["Fac"], 1.0)
+        warm = computed(tree, "MAXIMUM", source.outputs["Fac"], 1.0)
         colour = tree.nodes.new("ShaderNodeBlackbody")
         tree.links.new(warm, colour.inputs["Temperature"])
         a, b, c = job["glow"]["fit"]
-        exponent = _computed(tree, "SUBTRACT", a - math.log(job["glow"]["white"]), _computed(tree, "DIVIDE", b, warm))
-        strength = _computed(tree, "MULTIPLY", _computed(tree, "EXPONENT", exponent), _computed(tree, "POWER", warm, c))
+        exponent = computed(tree, "SUBTRACT", a - math.log(job["glow"]["white"]), computed(tree, "DIVIDE", b, warm))
+        strength = computed(tree, "MULTIPLY", computed(tree, "EXPONENT", exponent), computed(tree, "POWER", warm, c))
         tree.links.new(colour.outputs["Color"], shader.inputs["Emission Color"])
         tree.links.new(strength, shader.inputs["Emission Strength"])
-
-
-def _computed(tree, operation, *values):
-    """Return the output of a node that computes one number from others."""
-    node = tree.nodes.new("ShaderNodeMath")
-    node.operation = operation
-    for place, value in zip(node.inputs, values, strict=False):
-        if isinstance(value, float):
-            place.default_value = value
-        else:
-            tree.links.new(value, place)
-    return node.outputs[0]
-
-
-def _material(bpy, name, colour, roughness):
-    material = bpy.data.materials.get(name)
-    if material is None:
-        material = bpy.data.materials.new(name)
-        material.use_nodes = True
-        # The nodes that a new material starts with depend on the active object (a volume shader beside volumes).
-        tree = material.node_tree
-        tree.nodes.clear()
-        shader, output = tree.nodes.new("ShaderNodeBsdfPrincipled"), tree.nodes.new("ShaderNodeOutputMaterial")
-        tree.links.new(shader.outputs["BSDF"], output.inputs["Surface"])
-        shader.inputs["Base Color"].default_value = (*colour, 1.0)
-        shader.inputs["Roughness"].default_value = roughness
-    return material
-
-
-def _read_attribute(tree, attribute, colour_by) -> None:
-    """Let a material take its colour from an attribute: as it is, or by the scale of a legend."""
-    if "attribute" in tree.nodes:
-        return
-    source = tree.nodes.new("ShaderNodeAttribute")
-    source.name, source.attribute_name = "attribute", attribute
-    shader = next(node for node in tree.nodes if node.type == "BSDF_PRINCIPLED")
-    if colour_by is None:
-        tree.links.new(source.outputs["Color"], shader.inputs["Base Color"])
-        return
-    scale = tree.nodes.new("ShaderNodeMapRange")
-    scale.inputs["From Min"].default_value, scale.inputs["From Max"].default_value = colour_by["low"], colour_by["high"]
-    tree.links.new(source.outputs["Fac"], scale.inputs["Value"])
-    ramp = tree.nodes.new("ShaderNodeValToRGB")
-    stops, elements = colour_by["stops"], ramp.color_ramp.elements
-    for n, stop in enumerate(stops):
-        place = n / (len(stops) - 1)
-        element = elements[n] if n in (0, 1) and n < len(elements) else elements.new(place)
-        element.position, element.color = place, (*stop, 1.0)
-    tree.links.new(scale.outputs["Result"], ramp.inputs["Fac"])
-    tree.links.new(ramp.outputs["Color"], shader.inputs["Base Color"])
 
 
 if __name__ == "__main__":

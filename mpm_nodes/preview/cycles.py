@@ -15,7 +15,7 @@ from mpm_nodes.data import MpmNodesError
 from mpm_nodes.materials.black_body import LUMINANCE_FIT
 from mpm_nodes.materials.looks import LOOKS, find_look
 from mpm_nodes.preview.colour_by import STOPS
-from mpm_nodes.preview.exposures import FADE, SKY, SKY_SHARES, Backdrop, Exposure
+from mpm_nodes.preview.exposures import CHECKER_SHARE, FADE, SKY, SKY_SHARES, Backdrop, Exposure
 from mpm_nodes.preview.scene import Scene, View
 
 __all__ = ["EngineMissing", "blender_problem", "render"]
@@ -72,12 +72,15 @@ def render(
         "ground": around.ground,
         "floor": (scene.floor() or ("", 0.0))[0],
         "every_form": scene.has_forms(),
-        "floor_look": [list(find_look("floor").colour), find_look("floor").roughness],
+        "floor_look": {"name": around.look, **_plain(around.look)},
+        "sun_turn": scene.sun_turn(how.camera),
         "extent": around.extent,
         "sky": {"colour": list(SKY), "shares": list(SKY_SHARES), "fade": [around.extent * share for share in FADE]},
         "colours": _colours(scene, wanted[0].frame),
         "colour_by": _colour_by(scene),
-        "looks": {} if scene.colour_by is not None else _shading(),
+        "looks": _shading(),
+        "patterns": {name: [look.pattern, look.colour, look.second] for name, look in LOOKS.items() if look.pattern},
+        "checker": around.extent * CHECKER_SHARE,
         "parts": {} if scene.colour_by is not None else _parts(scene),
         "glow": None if scene.colour_by is not None or scene.white <= 0.0 else {"white": scene.white, "fit": list(LUMINANCE_FIT)},
     }
@@ -151,6 +154,12 @@ def _shading() -> dict[str, dict[str, Any]]:
         if inputs:
             found[name] = inputs
     return found
+
+
+def _plain(name: str) -> dict[str, Any]:
+    """Return what of a look Blender's import reads."""
+    look = find_look(name)
+    return {"colour": list(look.colour), "roughness": look.roughness, "metallic": look.metallic}
 
 
 def _colour_by(scene: Scene) -> dict[str, Any] | None:

@@ -10,16 +10,35 @@ import numpy as np
 from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.preview.scene import Scene, View, framing, look
 
-__all__ = ["CAMERAS", "FADE", "SKY", "SKY_SHARES", "Backdrop", "Exposure", "chosen_frames", "exposures", "surroundings"]
+__all__ = [
+    "CAMERAS",
+    "CHECKER_SHARE",
+    "FADE",
+    "SKY",
+    "SKY_SHARES",
+    "Backdrop",
+    "Exposure",
+    "chosen_frames",
+    "exposures",
+    "surroundings",
+]
 
 CAMERAS = ("auto", "stage", "fit", "turntable")
-SHEET_FRAMES = 9
+SHEET_FRAMES = 4
+LOOKED_AT = 33
+"""Most frames that are looked at to choose those of a sheet."""
+LEAST_MATTER = 0.05
+"""Share of the matter from which on the first frame is worth a picture: streams begin with next to nothing."""
+BINS = 16
+"""Along the longest side of what is seen, for the change between two frames."""
 TURN_PICTURES = 48
 """Pictures of a turntable around a single frame."""
 SKY = (0.80, 0.86, 0.94)
 """Linear colour of what lies behind everything."""
 SKY_SHARES = (0.5, 0.75)
 """Its share at the lower and at the upper edge of a picture."""
+CHECKER_SHARE = 0.25
+"""Edge of a square of a checked floor over the radius of the whole."""
 FADE = (3.0, 15.0)
 """Distances from the camera between which the ground fades into the sky, so that it has no end, over the radius of the whole."""
 
@@ -48,12 +67,14 @@ class Backdrop(NamedTuple):
         high: Greatest corner [m].
         ground: Height of the floor [m].
         extent: Radius of the whole [m].
+        look: Of the floor.
     """
 
     low: np.ndarray
     high: np.ndarray
     ground: float
     extent: float
+    look: str = "floor"
 
 
 def chosen_frames(scene: Scene, frames: Sequence[int] | None) -> list[int]:
@@ -61,15 +82,14 @@ def chosen_frames(scene: Scene, frames: Sequence[int] | None) -> list[int]:
 
     Args:
         scene: The cache.
-        frames: Wanted frames; None for up to nine, spread evenly.
+        frames: Wanted frames; None for up to four: the first, the last, and those that part what happens into equal shares.
 
     Raises:
         InputError: The cache lacks a frame, or none is left.
     """
     held = f"it holds frames {scene.first} to {scene.last}"
     if frames is None:
-        count = min(SHEET_FRAMES, scene.last - scene.first + 1)
-        return [round(frame) for frame in np.linspace(scene.first, scene.last, count).tolist()]
+        return _eventful(scene)
     wanted = [int(frame) for frame in frames]
     for frame in wanted:
         if not scene.first <= frame <= scene.last:
@@ -77,6 +97,30 @@ def chosen_frames(scene: Scene, frames: Sequence[int] | None) -> list[int]:
     if not wanted:
         raise InputError(f"{scene.path}: no frames were asked for; {held}")
     return wanted
+
+
+def _eventful(scene: Scene) -> list[int]:
+    """Return the first frame, the last one, and those that part what happens in between into equal shares.
+
+    What happens between two frames is the share of the matter that is in another bin of a grid then.
+    """
+    count = scene.last - scene.first + 1
+    if count <= SHEET_FRAMES:
+        return list(range(scene.first, scene.last + 1))
+    looked_at = np.unique(np.linspace(scene.first, scene.last, min(LOOKED_AT, count)).round().astype(int))
+    points = [scene.matter(frame) for frame in looked_at.tolist()]
+    held = np.concatenate(points)
+    if not len(held):
+        return [round(frame) for frame in np.linspace(scene.first, scene.last, SHEET_FRAMES).tolist()]
+    low, side = held.min(axis=0), max(float(np.ptp(held, axis=0).max()), 1e-9)
+    bins = [np.floor((each - low) / side * (BINS - 1)).astype(int) for each in points]
+    most = max(len(each) for each in points)
+    shares = np.array([np.bincount(each @ (BINS**2, BINS, 1), minlength=BINS**3) / most for each in bins])
+    happened = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(shares, axis=0)).sum(axis=1) + 1e-6)])
+    begun = len(points[0]) > LEAST_MATTER * most
+    wanted = happened[-1] * np.linspace(0.0 if begun else 1.0 / SHEET_FRAMES, 1.0, SHEET_FRAMES)
+    marks = np.interp(wanted, happened, looked_at).round().astype(int).tolist()
+    return [max(mark, scene.first + n) for n, mark in enumerate(marks)]
 
 
 def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> Backdrop:
@@ -101,9 +145,11 @@ def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> B
     radius = 0.5 * float(np.linalg.norm(high - low)) + 1e-6
     lowest = min(float(box[0][1]) for shapes in seen if (box := shapes.without_floor().bounds() or shapes.bounds()) is not None)
     floors = [floor[1] for scene in scenes if (floor := scene.floor()) is not None]
-    planes = [skin.height for shapes in seen for skin in shapes.skins if skin.floor]
+    planes = {skin.height: skin.floor for shapes in seen for skin in shapes.skins if skin.floor}
     plane = level_of(planes, lowest, radius)
-    return Backdrop(low, high, min([lowest - APART * radius, *floors]) if plane is None else plane, radius)
+    if plane is None:
+        return Backdrop(low, high, min([lowest - APART * radius, *floors]), radius)
+    return Backdrop(low, high, plane, radius, planes[plane])
 
 
 def exposures(scene: Scene, frames: Sequence[int], around: Backdrop, aspect: float, camera: str | View) -> list[Exposure]:

@@ -36,7 +36,9 @@ class RenderResult:
     Attributes:
         images: One PNG a picture, in order.
         labels: What each shows: "frame 12".
+        frames: The frame of each.
         contact_sheet: PNG with all pictures, labelled.
+        footer: What they are: the cache, the engine and the size.
         engine: "cycles" or "splat".
         fps: Pictures a second at which they play in the time of the shot.
         message: Why another engine than the best one was taken, or "".
@@ -45,7 +47,9 @@ class RenderResult:
 
     images: tuple[Path, ...]
     labels: tuple[str, ...]
+    frames: tuple[int, ...]
     contact_sheet: Path
+    footer: str
     engine: str
     fps: float
     message: str = ""
@@ -227,7 +231,17 @@ def _rendered_by(
     steps = np.diff([exposure.frame for exposure in wanted])
     every = max(int(np.median(steps)), 1) if len(steps) else 1
     turning = len(steps) > 0 and not steps.any()
-    return RenderResult(tuple(images), labels, sheet, engine, 24.0 if turning else scene.fps / every, message, kept)
+    return RenderResult(
+        tuple(images),
+        labels,
+        tuple(exposure.frame for exposure in wanted),
+        sheet,
+        footer,
+        engine,
+        24.0 if turning else scene.fps / every,
+        message,
+        kept,
+    )
 
 
 def _made_from(engine: str, ready: Prepared, exposure: Exposure) -> dict[str, Any]:

@@ -48,8 +48,8 @@ class Cloud:
 class Skin:
     """Triangles of one mesh prim: points [m] (n, 3), triangles (t, 3), normals and linear colours of their corners (t, 3, 3).
 
-    `glow` is the light of their own, of the same shape, or None. `matter` says that the mesh was made from particles, `floor` that
-    it is a level square which shows a plane: that collides everywhere, so the floor goes on where the square ends.
+    `glow` is the light of their own, of the same shape, or None. `matter` says that the mesh was made from particles; `floor` is
+    the look of a level square that shows a plane, which collides everywhere, so that the floor goes on where the square ends.
     """
 
     path: str
@@ -59,7 +59,7 @@ class Skin:
     colours: np.ndarray
     glow: np.ndarray | None = None
     matter: bool = False
-    floor: bool = False
+    floor: str = ""
 
     @property
     def height(self) -> float:
@@ -165,6 +165,13 @@ class Scene:
             return Shapes((), (*skins, *wraps))
         return Shapes(tuple(clouds), tuple(skins))
 
+    @_told
+    def matter(self, frame: int) -> np.ndarray:
+        """Return the points of the matter at a frame [m], shape (n, 3): of its particles, else of its surface."""
+        shapes = self.shapes(frame)
+        found = [cloud.positions for cloud in shapes.clouds] or [skin.points for skin in shapes.skins if skin.matter]
+        return np.concatenate(found) if found else np.zeros((0, 3))
+
     def choose(self, show: str) -> None:
         """Select what our caches show of their matter: "points" or "surface"; other stages have no such choice."""
         from usd_io.showing import SHOW
@@ -203,15 +210,25 @@ class Scene:
         return None
 
     @_told
-    def sun(self) -> np.ndarray | None:
-        """Return the direction in which the stage's first distant light shines, shape (3,), or None."""
+    def sun(self, camera: str | View = "auto") -> np.ndarray | None:
+        """Return the direction in which the stage's first distant light shines on what a camera sees, shape (3,), or None."""
         from pxr import UsdGeom, UsdLux
 
         for prim in self.stage.Traverse():
             if prim.IsA(UsdLux.DistantLight):
                 matrix = self.to_metres @ np.array(UsdGeom.Xformable(prim).ComputeLocalToWorldTransform(self.first)).T
-                return -unit(matrix[:3, 2])
+                turn = self.sun_turn(camera)
+                x, y, z = -unit(matrix[:3, 2])
+                return np.array([np.cos(turn) * x + np.sin(turn) * z, y, np.cos(turn) * z - np.sin(turn) * x])
         return None
+
+    def sun_turn(self, camera: str | View) -> float:
+        """Return the turn of the sun of our own set about the upward axis [radians]: it stays to the left of a given camera."""
+        from usd_io.set_layer import CAMERA_TURN
+
+        if not isinstance(camera, View) or self.floor() is None:
+            return 0.0
+        return float(np.arctan2(-camera.forward[0], -camera.forward[2]) - np.radians(CAMERA_TURN))
 
     def _drawn(self, frame: int) -> Iterable[Any]:
         from pxr import UsdGeom
@@ -267,7 +284,7 @@ class Scene:
             np.ascontiguousarray(shown, np.float32),
             None if glow is None else np.ascontiguousarray(glow[triangles]),
             _is_skin(prim),
-            _shows_a_floor(prim) and _faces_up(points, triangles),
+            _floor_look(prim) if len(counts) == 1 and _faces_up(points, triangles) else "",
         )
 
     def _glow(self, prim: Any, frame: int, count: int) -> np.ndarray | None:
@@ -369,12 +386,11 @@ def _faces_up(points: np.ndarray, triangles: np.ndarray) -> bool:
     return bool(np.cross(b - a, c - a)[1] > 0.0)
 
 
-def _shows_a_floor(prim: Any) -> bool:
-    """Whether a cache of ours gave a body the look of the floor, as it does to level squares."""
+def _floor_look(prim: Any) -> str:
+    """Return the look of a body in a cache of ours, which shows a floor where it is a level square; empty for what is not."""
     from usd_io.layers import LOOKS_KEY
-    from usd_io.set_layer import FLOOR_LOOK
 
-    return bool(prim.GetName().startswith("collider_") and prim.GetCustomDataByKey(LOOKS_KEY) == FLOOR_LOOK)
+    return str(prim.GetCustomDataByKey(LOOKS_KEY) or "") if prim.GetName().startswith("collider_") else ""
 
 
 def _is_floor(prim: Any) -> bool:

@@ -12,40 +12,73 @@ __all__ = ["contact_sheet", "side_by_side"]
 
 PAPER, INK, LIGHT = (28, 29, 31), (20, 20, 22), (255, 255, 255)
 GAP = 6
+TALL, IN_A_ROW = 1.2, 4
+"""Height over width from which on so few pictures stand in one row, each three quarters as wide."""
 WIDE = 2.0
 """Width over height from which on fewer pictures stand side by side."""
 
 
-def contact_sheet(images: Sequence[Path], labels: Sequence[str], footer: str = "", cell: int = 400) -> Any:
+def contact_sheet(
+    images: Sequence[Path], labels: Sequence[str], footer: str = "", cell: int = 640, below: Sequence[Path] = ()
+) -> Any:
     """Return a PIL image with all pictures, labelled, and a line below that says what they are.
 
     Pictures are at most `cell` pixels wide; of those more than twice as wide as high fewer stand side by side, each as much wider.
+    Those of `below` are small and stand in one row.
     """
     from PIL import Image, ImageDraw
 
-    pictures = []
-    for image in images:
-        with Image.open(image) as opened:
-            pictures.append(opened.convert("RGB"))
+    pictures = opened(images)
     along = int(np.ceil(np.sqrt(len(pictures))))
-    flat = min(1.0, max(WIDE * p.height / p.width for p in pictures))
-    columns = int(np.ceil(np.sqrt(len(pictures) * flat)))
-    cell = cell * along // columns
+    shape = max(p.height / p.width for p in pictures)
+    if shape > TALL and len(pictures) <= IN_A_ROW:
+        columns, cell = len(pictures), round(0.75 * cell)
+    else:
+        columns = int(np.ceil(np.sqrt(len(pictures) * min(1.0, WIDE * shape))))
+        cell = cell * along // columns
     sizes = [(cell, max(1, round(p.height * cell / p.width))) for p in pictures]
     pictures = [p.resize(size, Image.Resampling.LANCZOS) if p.width > cell else p for p, size in zip(pictures, sizes, strict=True)]
     rows = -(-len(pictures) // columns)
     width, height = max(p.width for p in pictures), max(p.height for p in pictures)
-    line = max(11, height // 16)
-    below = line + 2 * GAP if footer else 0
-    sheet = Image.new("RGB", (columns * (width + GAP) + GAP, rows * (height + GAP) + GAP + below), PAPER)
+    line = max(11, min(height // 16, width // 24))
+    margin = line + 2 * GAP if footer else 0
+    across = columns * (width + GAP) + GAP
+    row = _in_a_row(opened(below), across) if below else None
+    top = rows * (height + GAP) + GAP
+    sheet = Image.new("RGB", (across, top + (row.height if row else 0) + margin), PAPER)
+    if row:
+        sheet.paste(row, (0, top))
     pen = ImageDraw.Draw(sheet)
     for n, (picture, label) in enumerate(zip(pictures, labels, strict=True)):
         corner = (GAP + (n % columns) * (width + GAP), GAP + (n // columns) * (height + GAP))
         sheet.paste(picture, corner)
         _write(pen, (corner[0] + 8, corner[1] + 5), label, line)
     if footer:
-        pen.text((GAP + 2, sheet.height - below), footer, fill=LIGHT, font=_font(line))
+        pen.text((GAP + 2, sheet.height - margin), footer, fill=LIGHT, font=_font(line))
     return sheet
+
+
+def opened(images: Sequence[Path]) -> list[Any]:
+    """Return the pictures of files."""
+    from PIL import Image
+
+    found = []
+    for image in images:
+        with Image.open(image) as file:
+            found.append(file.convert("RGB"))
+    return found
+
+
+def _in_a_row(pictures: Sequence[Any], across: int) -> Any:
+    """Return pictures side by side, with a gap around them, in an image of a width."""
+    from PIL import Image
+
+    width = (across - GAP) // len(pictures) - GAP
+    sizes = [(width, max(1, round(picture.height * width / picture.width))) for picture in pictures]
+    row = Image.new("RGB", (across, max(height for _, height in sizes) + GAP), PAPER)
+    for n, (picture, size) in enumerate(zip(pictures, sizes, strict=True)):
+        row.paste(picture.resize(size, Image.Resampling.LANCZOS), (GAP + n * (width + GAP), 0))
+    return row
 
 
 def side_by_side(left: Any, right: Any, labels: tuple[str, str]) -> Any:

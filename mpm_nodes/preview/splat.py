@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.materials.looks import find_look
-from mpm_nodes.preview.exposures import FADE, SKY, SKY_SHARES, Backdrop, Exposure
+from mpm_nodes.preview.exposures import CHECKER_SHARE, FADE, SKY, SKY_SHARES, Backdrop, Exposure
 from mpm_nodes.preview.scene import Scene, Shapes, View, unit
 
 GROUND, POINTS, MESH, EMPTY = 1, 2, 3, 0
@@ -19,7 +19,6 @@ SUN_SPREAD = np.tan(np.radians(1.0))
 """Tangent of half the angle under which the sun is seen, as in our own stages."""
 LIGHT = 0.75
 """Share of sun and sky: foam, which reflects 0.87, stays below white where both shine on it."""
-_FLOOR = np.array(find_look("floor").colour)
 _NEAR, _ON_GROUND = 1e-3, 1e-4
 SHUTTER_PICTURES = 9
 """Pictures, spread evenly over the time in which the shutter is open, whose mean shows the motion blur."""
@@ -47,32 +46,29 @@ def render(
 
     count = SHUTTER_PICTURES if how.shutter else 1
     moments = ((np.arange(count) + 0.5) / count - 0.5) * how.shutter / scene.fps
-    sun = scene.sun()
+    sun = scene.sun(how.camera)
     for exposure in wanted:
         view = exposure.view or scene.view(exposure.frame)
         light = np.zeros((how.size[1], how.size[0], 3))
         for later in moments.tolist():
             shapes = scene.shapes(exposure.frame, how.show, later).without_floor(around.ground)
-            light += _linear(shapes, view, how.size, around.ground, around.extent, sun)
+            light += _linear(shapes, view, how.size, around, sun)
         done(exposure, Image.fromarray(_srgb(light / count)))
 
 
-def render_shapes(shapes: Shapes, view: View, size: tuple[int, int], ground: float, extent: float) -> np.ndarray:
+def render_shapes(shapes: Shapes, view: View, size: tuple[int, int], around: Backdrop) -> np.ndarray:
     """Return a picture, shape (height, width, 3), uint8, sRGB; arguments as those of `_linear`."""
-    return _srgb(_linear(shapes, view, size, ground, extent))
+    return _srgb(_linear(shapes, view, size, around))
 
 
-def _linear(
-    shapes: Shapes, view: View, size: tuple[int, int], ground: float, extent: float, sun: np.ndarray | None = None
-) -> np.ndarray:
+def _linear(shapes: Shapes, view: View, size: tuple[int, int], around: Backdrop, sun: np.ndarray | None = None) -> np.ndarray:
     """Return a picture in linear light, shape (height, width, 3).
 
     Args:
         shapes: What to draw.
         view: Camera.
         size: Width and height in pixels.
-        ground: Height of the ground plane [m].
-        extent: Radius of the scene [m]: sets the reach of shadows and of occlusion, and where the ground fades.
+        around: What stands around them; its radius sets the reach of shadows and of occlusion, and where the ground fades.
         sun: Direction that sunlight travels; `SUN` when None.
     """
     from mpm_nodes.kernels.pictures.raster import occlusion
@@ -82,11 +78,11 @@ def _linear(
     images = _buffers(width, height)
     _draw(shapes, view, focal, images)
     _melt(images, focal, _spacing(shapes))
-    positions = _positions(images, view, focal, ground)
+    positions = _positions(images, view, focal, around)
     sunward = -unit(SUN if sun is None else sun)
-    lit = _light(shapes, positions, images, extent, sunward)
-    open_share = occlusion(images.depth, images.normal, focal, 0.08 * extent, 16)
-    linear = _shade(images, positions, view, lit, open_share, extent, sunward) + _glow(shapes, view, focal, (width, height))
+    lit = _light(shapes, positions, images, around.extent, sunward)
+    open_share = occlusion(images.depth, images.normal, focal, 0.08 * around.extent, 16)
+    linear = _shade(images, positions, view, lit, open_share, around.extent, sunward) + _glow(shapes, view, focal, (width, height))
     return linear.reshape(size[1], 2, size[0], 2, 3).mean(axis=(1, 3))
 
 
@@ -207,22 +203,33 @@ def _melt(images: _Buffers, focal: float, radius: float) -> None:
     images.depth = depth
 
 
-def _positions(images: _Buffers, view: View, focal: float, ground: float) -> np.ndarray:
+def _positions(images: _Buffers, view: View, focal: float, around: Backdrop) -> np.ndarray:
     """Return world positions (H, W, 3) of what is seen; pixels that meet the ground before anything else become ground."""
     height, width = images.depth.shape
     x = (np.arange(width) + 0.5 - 0.5 * width) / focal
     y = (0.5 * height - np.arange(height) - 0.5) / focal
     rays = view.forward + x[None, :, None] * view.right + y[:, None, None] * view.up
     with np.errstate(divide="ignore", invalid="ignore"):
-        floor = (ground - view.eye[1]) / rays[..., 1]
+        floor = (around.ground - view.eye[1]) / rays[..., 1]
     before = (1.0 - _ON_GROUND) * images.depth  # what lies in the ground's own plane is seen
     meets = (floor > _NEAR) & (floor < before) & np.isfinite(floor)
     images.depth[meets] = floor[meets]
     images.layer[meets] = GROUND
-    images.colour[meets] = _FLOOR
+    positions = view.eye + rays * np.where(np.isfinite(images.depth), images.depth, 0.0)[..., None]
+    images.colour[meets] = _floor(positions[meets], around)
     up = np.array([view.right[1], view.up[1], -view.forward[1]], np.float32)
     images.normal[meets] = up
-    return view.eye + rays * np.where(np.isfinite(images.depth), images.depth, 0.0)[..., None]
+    return positions
+
+
+def _floor(positions: np.ndarray, around: Backdrop) -> np.ndarray:
+    """Return the linear colours of places on the floor, shape (n, 3), or one for all of them, (3,)."""
+    look = find_look(around.look)
+    if look.pattern != "checker":
+        return np.array(look.colour)
+    tile = around.extent * CHECKER_SHARE
+    odd = np.floor(positions[:, ::2] / tile).sum(axis=1).astype(int) % 2
+    return np.array([look.colour, look.second])[odd]
 
 
 def _light(shapes: Shapes, positions: np.ndarray, images: _Buffers, extent: float, sunward: np.ndarray) -> np.ndarray:

@@ -63,7 +63,6 @@ class Sample:
         paper: Its large size; None where the source states none.
         figures: Measures what must be seen in the quick size.
         show: What the contact sheet draws: "surface", or "points" where the skin hides what is inside.
-        sheet: Frames of the quick size's contact sheet; nine spread evenly when there are none.
         camera: The camera of the pictures; the cache's own when None.
         colour_by: Attribute that colours the matter, with a legend; none when empty.
     """
@@ -74,6 +73,5 @@ class Sample:
     paper: PaperSize | None
     figures: Callable[[Shot], list[Figure]]
     show: str = "surface"
-    sheet: tuple[int, ...] = ()
     camera: Camera | None = None
     colour_by: str = ""

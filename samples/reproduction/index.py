@@ -76,8 +76,7 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figures 1 and 3",
             _paper("shake", 54_695, 57.5, 3e-3, 1e-5),
             figures.shaving_foam,
-            sheet=(1, 13, 16, 20, 23, 55),
-            camera=Camera((0.20, 0.15, 0.44), (0.006, 0.106, 0.0), 2.7, (400, 560)),
+            camera=Camera((0.20, 0.15, 0.44), (0.006, 0.106, 0.0), 2.7, (480, 672)),
         ),
         Sample(
             "uniform_smore",
@@ -85,8 +84,7 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figure 10",
             _paper("press", 202_278, 111.9, 1.6e-3, 1e-5),
             figures.uniform_smore,
-            sheet=(1, 16, 46, 56, 68, 94),
-            camera=Camera((0.16, 0.16, 0.35), (0.0, 0.078, 0.0), 2.75, (400, 580)),
+            camera=Camera((0.16, 0.16, 0.35), (0.0, 0.078, 0.0), 2.75, (480, 696)),
         ),
         Sample(
             "toasted_smore",
@@ -94,7 +92,7 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figure 11",
             _paper("press", 981_554, 160.2, 1e-3, 1e-5),
             figures.toasted_smore,
-            camera=Camera((0.106, 0.115, 0.212), (0.0, 0.029, 0.0), 1.95, (480, 380)),
+            camera=Camera((0.106, 0.115, 0.212), (0.0, 0.029, 0.0), 1.95, (640, 506)),
         ),
         Sample(
             "pie",
@@ -102,8 +100,7 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figure 12",
             _paper("throw", 725_052, 245.7, 1.6e-3, 1e-5),
             figures.pie,
-            sheet=(1, 3, 5, 7, 9, 11, 14, 18, 27),
-            camera=Camera((0.39, 0.11, 0.70), (0.0, -0.06, 0.0), 1.8, (480, 400)),
+            camera=Camera((0.39, 0.11, 0.70), (0.0, -0.06, 0.0), 1.8, (640, 534)),
         ),
         Sample(
             "spheres",
@@ -111,7 +108,6 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figure 13",
             _paper("drop", 519_171, 303.0, 1.6e-3, 5e-6, ("viscoplastic_ball",)),
             figures.spheres,
-            sheet=(1, 3, 5, 7, 9, 12, 16, 22, 33),
             camera=Camera((0.09, 0.23, 0.70), (-0.014, 0.045, 0.0), 1.74, (640, 260)),
         ),
         Sample(
@@ -120,7 +116,6 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figure 14",
             _paper("fall", 24_691, 324.6, 1.8e-3, 5e-6),
             figures.pachinko,
-            sheet=(14, 26, 36, 46, 58, 68),
             camera=Camera((0.34, 0.52, 1.35), (0.0, 0.315, 0.0), 2.8, (480, 760)),
         ),
         Sample(
@@ -129,7 +124,7 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figures 7 and 8",
             None,
             figures.tendril,
-            camera=Camera((0.03, 0.07, 0.23), (0.0, 0.048, 0.0), 1.6, (480, 400)),
+            camera=Camera((0.03, 0.07, 0.23), (0.0, 0.048, 0.0), 1.6, (640, 534)),
         ),
         Sample(
             "threads",
@@ -137,8 +132,7 @@ SAMPLES: dict[str, Sample] = {
             "Y15 figure 8",
             None,
             figures.threads,
-            sheet=(1, 10, 18, 24, 29, 32),
-            camera=Camera((0.08, 0.14, 0.286), (0.0, 0.078, 0.0), 2.2, (400, 560)),
+            camera=Camera((0.08, 0.14, 0.286), (0.0, 0.078, 0.0), 2.2, (480, 672)),
         ),
         Sample(
             "twisted_sponge",
@@ -146,8 +140,7 @@ SAMPLES: dict[str, Sample] = {
             "R15 figure 1",
             _viscoelastic(910_000, 5.3, 20, 3.66e-3, 8, (13, 23, 27), ("bar.seeding=lattice",)),
             viscoelastic.twisted_sponge,
-            sheet=(1, 14, 22, 26, 30, 34),
-            camera=Camera((0.48, 0.20, 0.856), (0.01, -0.005, 0.0), 2.3, (400, 580)),
+            camera=Camera((0.48, 0.20, 0.856), (0.01, -0.005, 0.0), 2.3, (480, 696)),
         ),
         Sample(
             "sponge_bullet",
@@ -155,7 +148,6 @@ SAMPLES: dict[str, Sample] = {
             "R15 figure 3",
             _viscoelastic(720_000, 2.0, 16, 4.02e-3, 80, (5, 8, 16)),
             viscoelastic.sponge_bullet,
-            sheet=(1, 4, 5, 6, 7, 9, 15, 20, 41),
             camera=Camera((0.43, 0.30, 0.857), (0.044, -0.005, 0.0), 1.7, (640, 400)),
         ),
         Sample(
@@ -164,8 +156,7 @@ SAMPLES: dict[str, Sample] = {
             "R15 figure 6",
             _viscoelastic(1_100_000, 0.93, 12, 1.9e-4, 24, (10, 20, 35)),
             viscoelastic.foam_stream,
-            sheet=(5, 8, 10, 13, 18, 22, 26, 31, 36),
-            camera=Camera((0.035, 0.035, 0.105), (0.0, 0.0165, 0.0), 1.8, (480, 480)),
+            camera=Camera((0.035, 0.035, 0.105), (0.0, 0.0165, 0.0), 1.8, (640, 640)),
         ),
         Sample(
             "toothpaste",
@@ -173,7 +164,6 @@ SAMPLES: dict[str, Sample] = {
             "R15 figure 5",
             _viscoelastic(280_000, 0.28, 16, 8.2e-4, 24, (15, 27, 39)),
             viscoelastic.toothpaste,
-            sheet=(6, 10, 15, 20, 24, 28, 32, 35, 39),
             camera=Camera((0.14, 0.14, 0.30), (0.0, 0.042, 0.0), 1.65, (640, 480)),
         ),
         Sample(
@@ -182,7 +172,6 @@ SAMPLES: dict[str, Sample] = {
             "R15 figure 2",
             _viscoelastic(1_200_000, 1.11, 12, 2.6e-4, 20, (14, 34, 54)),
             viscoelastic.viennetta,
-            sheet=(8, 17, 25, 34, 44, 54),
             camera=Camera((0.055, 0.036, 0.14), (0.033, 0.0085, 0.0), 1.5, (640, 250)),
         ),
         Sample(
@@ -191,7 +180,6 @@ SAMPLES: dict[str, Sample] = {
             "R15 figure 4",
             _viscoelastic(1_300_000, 23.6, 12, 2.4e-4, 600, (2, 3, 4), _REAL_CRUST),
             viscoelastic.scored_pie,
-            sheet=(1, 6, 8, 10, 12, 15, 20, 28, 41),
             camera=Camera((0.13, 0.06, 0.10), (0.012, 0.0, 0.0), 2.0, (640, 480)),
         ),
         Sample(
@@ -200,7 +188,6 @@ SAMPLES: dict[str, Sample] = {
             "S14 figure 7",
             _melting("with", 819_200, 0.0, 0.0125, ("without.dt_max=3e-4",)),
             melting.pool_at_rest,
-            sheet=(1, 4, 12),
         ),
         Sample(
             "candied_apple",
@@ -208,7 +195,7 @@ SAMPLES: dict[str, Sample] = {
             "S14 figure 2",
             _melting("dip", 800_000, 11.0, 1.71e-3),
             melting.candied_apple,
-            camera=Camera((0.26, 0.2, 0.34), (0.0, 0.066, 0.0), 2.0, (480, 480)),
+            camera=Camera((0.26, 0.2, 0.34), (0.0, 0.066, 0.0), 2.0, (640, 640)),
             colour_by="temperature",
         ),
         Sample(
@@ -217,7 +204,7 @@ SAMPLES: dict[str, Sample] = {
             "S14 figure 8",
             _melting("melt", 1_200_000, 11.4, 9.74e-4),
             phases.hot_air,
-            camera=Camera((0.16, 0.12, 0.22), (0.0, 0.048, 0.0), 1.75, (480, 480)),
+            camera=Camera((0.16, 0.12, 0.22), (0.0, 0.048, 0.0), 1.75, (640, 640)),
             colour_by="temperature",
         ),
         Sample(
@@ -226,7 +213,7 @@ SAMPLES: dict[str, Sample] = {
             "S14 figure 10",
             _melting("melt", 1_200_000, 8.4, 1.003e-3),
             phases.hot_stream,
-            camera=Camera((0.19, 0.13, 0.25), (0.015, 0.052, 0.0), 1.35, (480, 480)),
+            camera=Camera((0.19, 0.13, 0.25), (0.015, 0.052, 0.0), 1.35, (640, 640)),
             colour_by="temperature",
         ),
         Sample(
@@ -235,7 +222,7 @@ SAMPLES: dict[str, Sample] = {
             "S14 and Y15 in one graph",
             _melting("melt", 1_000_000, 0.0, 1e-3),
             phases.marshmallow_on_plate,
-            camera=Camera((0.09, 0.08, 0.15), (0.0, 0.018, 0.0), 1.25, (480, 480)),
+            camera=Camera((0.09, 0.08, 0.15), (0.0, 0.018, 0.0), 1.25, (640, 640)),
             colour_by="temperature",
         ),
         Sample(
@@ -261,7 +248,6 @@ SAMPLES: dict[str, Sample] = {
             "S14 figure 1",
             _melting("run", 3_500_000, 29.7, 5.09e-3, _WHOLE_FLOW, ("flow",)),
             phases.lava,
-            sheet=(6, 12, 18, 24, 30, 38, 45, 53, 60),
             camera=Camera((0.55, 0.75, 1.0), (-0.3, 0.05, 0.0), 1.5, (640, 420)),
             colour_by="temperature",
         ),
@@ -271,8 +257,7 @@ SAMPLES: dict[str, Sample] = {
             "R15 and S14 in one graph",
             _melting("pour", 1_000_000, 0.0, 1e-3, _WHOLE_RIBBON, ("ribbon",)),
             phases.caramel,
-            sheet=(7, 13, 19, 25, 32, 40, 48, 56, 64),
-            camera=Camera((0.055, 0.078, 0.155), (-0.003, 0.0405, 0.0), 1.34, (480, 420)),
+            camera=Camera((0.055, 0.078, 0.155), (-0.003, 0.0405, 0.0), 1.34, (640, 560)),
             colour_by="temperature",
         ),
         Sample(
@@ -290,8 +275,7 @@ SAMPLES: dict[str, Sample] = {
             "S14 figure 9",
             _melting("drop", 1_000_000, 18.5, 3.41e-3),
             melting.letters,
-            sheet=(1, 6, 9, 12, 15, 18, 24, 30, 36),
-            camera=Camera((0.5, 0.8, 1.85), (-0.135, 0.335, 0.0), 2.4, (480, 460)),
+            camera=Camera((0.5, 0.8, 1.85), (-0.135, 0.335, 0.0), 2.4, (640, 614)),
         ),
         *TENSION,
     )

@@ -34,7 +34,7 @@ def run(sample: Any, args: argparse.Namespace) -> int:
     again = f"mpm-nodes sample {sample.name} --size {args.size} --out {out}"
     again += "".join(f" --set {text}" for text in args.overrides)
     result = cooked(graph, args, out, f"{again} --resume", progress)
-    wanted = sample.sheet if args.size == "quick" else sample.paper.sheet
+    wanted = () if args.size == "quick" else sample.paper.sheet
     chosen = wanted if set(wanted) <= set(result.frames) else ()
     sheet = contact_sheet(result.revision_folder, args, chosen or None, picture_of(sample))
     shot = shot_of(result, graph, progress)

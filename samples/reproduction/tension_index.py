@@ -19,8 +19,7 @@ TENSION = (
         "C21 figure 6",
         _c21(0, 63, "swing.dt_max=1e-4", "swing_massless.dt_max=1e-4", "liquid.bulk_modulus=4166.67"),
         tension.ellipse,
-        sheet=(1, 5, 11, 17, 22, 33),
-        camera=Camera((0.0, 0.0, 2.0), (0.0, 0.0, 0.0), 1.4, (480, 220)),
+        camera=Camera((0.0, 0.0, 2.0), (0.0, 0.0, 0.0), 1.4, (640, 294)),
     ),
     Sample(
         "drop_impacts",
@@ -36,7 +35,6 @@ TENSION = (
             step=12.289,
         ),
         tension.drop_impacts,
-        sheet=(1, 5, 9, 15, 25, 41),
         camera=Camera((0.0, 2.2, 9.0), (0.0, 0.1, 0.0), 0.92, (960, 300)),
     ),
     Sample(
@@ -45,7 +43,6 @@ TENSION = (
         "C21 figure 8",
         _c21(70_000, 63, "liquid.bulk_modulus=83333.33", "slide.dt_max=0.01", without=("drop_2", "drop_3", "drop_4"), step=1.692),
         tension.drops_on_ramps,
-        sheet=(1, 9, 17, 25, 33, 41),
         camera=Camera((1.6, 2.2, 4.2), (0.45, 0.0, 0.0), 1.5, (640, 400)),
     ),
     Sample(
@@ -61,8 +58,7 @@ TENSION = (
             "box.centre=[0.5,0.468254,0.015873016]",
         ),
         tension.heated_cavity,
-        sheet=(1, 6, 11, 21, 31, 51),
-        camera=Camera((0.5, 0.5, 3.0), (0.5, 0.5, 0.0), 2.3, (400, 400)),
+        camera=Camera((0.5, 0.5, 3.0), (0.5, 0.5, 0.0), 2.3, (640, 640)),
         colour_by="temperature",
     ),
     Sample(
@@ -78,7 +74,6 @@ TENSION = (
             step=4.778,
         ),
         surfaces.drops_on_plates,
-        sheet=(1, 4, 7, 12, 25, 49),
         camera=Camera((0.0, 0.0036, 0.0125), (0.0, 0.0002, 0.0), 1.15, (960, 360)),
     ),
     Sample(
@@ -99,8 +94,7 @@ TENSION = (
             step=37.47,
         ),
         surfaces.soap_on_water,
-        sheet=(1, 3, 6, 10, 16, 25),
-        camera=Camera((0.0, 0.34, 0.3), (0.0, 0.02, 0.0), 1.5, (480, 400)),
+        camera=Camera((0.0, 0.34, 0.3), (0.0, 0.02, 0.0), 1.5, (640, 534)),
         colour_by="concentration",
     ),
     Sample(
@@ -118,7 +112,6 @@ TENSION = (
             step=30.582,
         ),
         candles.candles,
-        sheet=(1, 6, 10, 14, 20, 31),
         camera=Camera((0.0, 1.9, 4.6), (0.0, 0.17, 0.0), 1.45, (960, 300)),
     ),
     Sample(
@@ -127,7 +120,6 @@ TENSION = (
         "C21 figure 14",
         _c21(0, 127, "wax_solid.youngs_modulus=100000", "wax_liquid.bulk_modulus=83333.33", "burn.time_scale=1", step=177.388),
         candles.candle_letters,
-        sheet=(1, 3, 5, 10, 34, 49),
         camera=Camera((0.0, 1.25, 0.95), (0.0, 0.03, 0.02), 1.35, (640, 420)),
     ),
     Sample(
@@ -136,8 +128,7 @@ TENSION = (
         "C21 figure 12",
         _c21(0, 127, "run.dt_max=0.01", "band.prim=fine_band", "bowl.voxel_size=0.00787"),
         propelled.tears_of_wine,
-        sheet=(1, 9, 15, 21, 31, 49),
-        camera=Camera((0.5, 1.1, 1.9), (0.5, 0.48, 0.3), 1.6, (400, 400)),
+        camera=Camera((0.5, 1.1, 1.9), (0.5, 0.48, 0.3), 1.6, (640, 640)),
     ),
     Sample(
         "metal_drop",
@@ -145,8 +136,7 @@ TENSION = (
         "C21 figure 15",
         _c21(235_000, 127, "liquid.bulk_modulus=83333.33", "heat.dt_max=0.01", without=("drop_2", "cold_2"), step=42.047),
         propelled.metal_drop,
-        sheet=(1, 13, 21, 33, 49, 73),
-        camera=Camera((0.55, 0.85, 1.6), (-0.26, 0.04, 0.02), 1.35, (480, 300)),
+        camera=Camera((0.55, 0.85, 1.6), (-0.26, 0.04, 0.02), 1.35, (640, 400)),
     ),
     Sample(
         "beads_on_string",
@@ -154,7 +144,6 @@ TENSION = (
         "R15, held against Clasen 2006",
         PaperSize(0, 0.0, ("settings.cell_size=0.1", "settings.end=4")),
         beads.beads_on_string,
-        sheet=(1, 17, 25, 31, 36, 41),
         camera=Camera((21.0, 21.0, 7.0), (0.4, 0.4, 7.0), 1.9, (960, 280)),
     ),
     Sample(
@@ -163,8 +152,7 @@ TENSION = (
         "surface tension, heat and implicit viscosity in one graph",
         PaperSize(0, 0.0, ("settings.cell_size=0.0004", "skin.voxel_size=0.0002")),
         honey.honey,
-        sheet=(1, 13, 29, 41, 49, 57, 65, 73, 85),
-        camera=Camera((0.0, 0.045, 0.18), (-0.006, 0.0255, 0.0), 2.55, (480, 460)),
+        camera=Camera((0.0, 0.045, 0.18), (-0.006, 0.0255, 0.0), 2.55, (640, 614)),
         colour_by="temperature",
     ),
 )

@@ -14,13 +14,18 @@ from mpm_nodes.preview import colour_by, cycles
 from mpm_nodes.preview import pictures as preview
 from mpm_nodes.preview import scene as preview_scene
 from mpm_nodes.preview import splat as preview_splat
-from mpm_nodes.preview.exposures import surroundings
+from mpm_nodes.preview.exposures import Backdrop, surroundings
 from mpm_nodes.preview.scene import Cloud, Shapes, Skin, corner_normals, framing, look
 from mpm_nodes.preview.sheet import contact_sheet
 from mpm_nodes.preview.splat import render_shapes
 
 SIZE = (160, 120)
 RED = np.array([0.8, 0.05, 0.05], np.float32)
+
+
+def floor_at(height: float, extent: float) -> Backdrop:
+    """A floor of the usual look under a scene of some radius."""
+    return Backdrop(np.zeros(3), np.zeros(3), height, extent)
 
 
 def ball(centre, radius: float = 0.3) -> Cloud:
@@ -42,7 +47,7 @@ def red(picture: np.ndarray) -> np.ndarray:
 def test_a_ball_is_seen_where_the_camera_projects_it():
     """A ball of radius R at distance d covers a disc of f R / d pixels about its projection."""
     view = look(np.array([0.0, 0.0, 5.0]), np.zeros(3), 1.5)
-    picture = render_shapes(Shapes((ball((0.5, 0.25, 0.0)),)), view, SIZE, -10.0, 1.0)
+    picture = render_shapes(Shapes((ball((0.5, 0.25, 0.0)),)), view, SIZE, floor_at(-10.0, 1.0))
     rows, columns = np.nonzero(red(picture))
     focal = 1.5 * SIZE[0]
     assert columns.mean() + 0.5 == pytest.approx(80 + focal * 0.5 / 5, abs=1.0)
@@ -57,8 +62,19 @@ def test_the_nearer_thing_hides_the_farther_one():
         points = np.array([[-2, -2, z], [2, -2, z], [2, 2, z], [-2, 2, z]], float)
         triangles = np.array([[0, 1, 2], [0, 2, 3]], np.int32)
         wall = Skin("/wall", points, triangles, corner_normals(points, triangles), painted(triangles, (0.2, 0.3, 0.8)))
-        picture = render_shapes(Shapes((ball((0.0, 0.0, 0.0)),), (wall,)), view, SIZE, -10.0, 2.0)
+        picture = render_shapes(Shapes((ball((0.0, 0.0, 0.0)),), (wall,)), view, SIZE, floor_at(-10.0, 2.0))
         assert (red(picture).sum() == 0) == hidden
+
+
+def test_a_checked_floor_is_checked():
+    """Seen from above its squares take turns, a quarter of the radius wide; other looks give the floor one colour."""
+    view = look(np.array([0.0, 4.0, 0.01]), np.zeros(3), 1.0)
+    plain, tiles = (render_shapes(Shapes(), view, SIZE, floor_at(0.0, 2.0)._replace(look=name)) for name in ("floor", "checker"))
+    middle = tiles[SIZE[1] // 2 - 8, :, 0].astype(int)
+    edges = np.flatnonzero(np.abs(np.diff(middle)) > 20)
+    width = 0.5 / 4.0 * SIZE[0]
+    assert np.diff(edges[np.diff(edges, prepend=-9) > 3]) == pytest.approx(width, abs=1.5)
+    assert np.abs(np.diff(plain[SIZE[1] // 2, :, 0].astype(int))).max() < 6
 
 
 def test_a_wall_through_the_eye_is_cut_and_drawn():
@@ -67,7 +83,7 @@ def test_a_wall_through_the_eye_is_cut_and_drawn():
     triangles = np.array([[0, 1, 2]], np.int32)
     floor = Skin("/floor", points, triangles, corner_normals(points, triangles), painted(triangles, RED))
     view = look(np.array([0.0, 0.0, 5.0]), np.zeros(3), 1.5)
-    picture = render_shapes(Shapes((), (floor,)), view, SIZE, -10.0, 2.0)
+    picture = render_shapes(Shapes((), (floor,)), view, SIZE, floor_at(-10.0, 2.0))
     assert red(picture)[100:, 40:120].all() and not red(picture)[:50].any()
 
 
@@ -77,7 +93,7 @@ def test_a_ball_casts_a_shadow_on_the_ground():
     corner = ball((0.9, 0.05, 0.9), 0.02)
     high = np.array([-0.45, -1.0, -0.35])  # a sun that throws the shadow where the ball does not hide it
     scenes = Shapes((ball((0.0, 1.0, 0.0)), corner)), Shapes((corner,))
-    drawn = (preview_splat._srgb(preview_splat._linear(each, view, SIZE, 0.0, 1.0, high)) for each in scenes)
+    drawn = (preview_splat._srgb(preview_splat._linear(each, view, SIZE, floor_at(0.0, 1.0), high)) for each in scenes)
     with_ball, without = (picture.astype(int) for picture in drawn)
     covered = red(with_ball) | red(without)
     for axis in (0, 1):  # pixels on the ball's edge mix both
@@ -118,7 +134,7 @@ def test_only_corners_hide_the_sky():
         images = preview_splat._buffers(2 * SIZE[0], 2 * SIZE[1])
         focal = view.focal * 2 * SIZE[0]
         preview_splat._draw(Shapes((), (wall,)), view, focal, images)
-        places = preview_splat._positions(images, view, focal, 0.0)
+        places = preview_splat._positions(images, view, focal, floor_at(0.0, 1.0))
         open_share.append(occlusion(images.depth, images.normal, focal, 0.5, 16))
     assert (open_share[0] == 1.0).all()
     ground = (images.layer == preview_splat.GROUND) & (np.abs(places[..., 0]) < 1.0)
@@ -131,12 +147,15 @@ def test_our_stages_are_lit_as_pictures_without_a_sun_are(tmp_path: Path):
     """The sun of a cache's set shines from the left of its camera, from before it, and as `SUN` does."""
     from usd_io.set_layer import set_layer
 
-    made = set_layer("shot", 24.0, (1, 2), np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]), 0.0)
+    made = set_layer("shot", 24.0, (1, 2), np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]), 0.0, "floor")
     made.Export(str(tmp_path / "set.usda"))
     scene = preview_scene.open_scene(tmp_path / "set.usda")
     view, sun = scene.view(1), scene.sun()
     assert sun @ preview_splat.SUN / np.linalg.norm(preview_splat.SUN) > 0.999
     assert sun @ view.right > 0.5 and sun @ view.forward > 0.3 and sun[1] < -0.5
+    behind = look(view.eye * [-1.0, 1.0, -1.0], np.zeros(3), 1.0)  # a camera of one's own has it to its left, too
+    turned = scene.sun(behind)
+    assert turned @ behind.right > 0.5 and turned @ behind.forward > 0.3 and turned[1] == pytest.approx(sun[1])
 
 
 def test_the_skin_takes_the_colours_of_its_attribute(tmp_path: Path):
@@ -166,10 +185,10 @@ def test_the_skin_takes_the_colours_of_its_attribute(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("size", "count", "across", "wide"),
-    [((640, 360), 9, 3, 400), ((640, 360), 6, 3, 400), ((480, 480), 4, 2, 400), ((960, 300), 6, 2, 600), ((200, 150), 4, 2, 200)],
+    [((800, 450), 9, 3, 640), ((800, 450), 6, 3, 640), ((480, 480), 4, 2, 480), ((1200, 375), 6, 2, 960), ((200, 150), 4, 2, 200), ((600, 900), 4, 4, 480)],
 )
 def test_wide_pictures_are_large_on_a_sheet(tmp_path, size, count, across, wide):
-    """Fewer of them stand side by side, on a sheet as wide as any; small ones keep their size."""
+    """Fewer of them stand side by side, on a sheet as wide as any; tall ones in a row; small ones keep their size."""
     files = []
     for n in range(count):
         files.append(tmp_path / f"{n}.png")
@@ -186,7 +205,8 @@ def test_a_cache_becomes_pictures_that_move_and_a_sheet(tmp_path: Path):
     seen: list[tuple[int, int]] = []
     made = preview.render_cache(
         tmp_path / "out",
-        out=tmp_path / "png",
+        range(1, 6),
+        tmp_path / "png",
         engine="splat",
         picture=preview.Picture(SIZE),
         progress=lambda *args: seen.append(args),
@@ -272,7 +292,7 @@ def test_a_mesh_shows_the_colour_of_every_point():
     colours = np.concatenate([painted(triangles[:2], (0.8, 0.0, 0.0)), painted(triangles[2:], (0.0, 0.0, 0.8))])
     wall = Skin("/wall", points, triangles, corner_normals(points, triangles), colours)
     view = look(np.array([0.0, 0.0, 5.0]), np.zeros(3), 1.5)
-    picture = render_shapes(Shapes((), (wall,)), view, SIZE, -10.0, 2.0).astype(int)
+    picture = render_shapes(Shapes((), (wall,)), view, SIZE, floor_at(-10.0, 2.0)).astype(int)
     across = picture[60, 40:120]
     assert (across[:38, 0] > across[:38, 2] + 60).all() and (across[42:, 2] > across[42:, 0] + 60).all()
 
@@ -295,7 +315,7 @@ def test_the_sun_of_the_stage_throws_the_shadow(tmp_path: Path):
         turn.Set(Gf.Matrix4d(Gf.Rotation(Gf.Vec3d(0, 0, -1), Gf.Vec3d(side, -1.0, 0.0)), Gf.Vec3d(0)))
         sun = scene.sun()
         assert np.allclose(sun, np.array([side, -1.0, 0.0]) / np.sqrt(2.0), atol=1e-6)
-        shadows[side] = preview_splat._linear(scene.shapes(0), view, SIZE, -1.5, 1.0, sun)[..., 1]
+        shadows[side] = preview_splat._linear(scene.shapes(0), view, SIZE, floor_at(-1.5, 1.0), sun)[..., 1]
     difference = shadows[1.0] - shadows[-1.0]
     assert difference[:, 95:].min() < -0.1 and difference[:, 95:].max() < 0.02  # darker at the right when it shines there
     assert difference[:, :65].max() > 0.1 and difference[:, :65].min() > -0.02
@@ -347,5 +367,5 @@ def test_a_drop_that_flew_far_makes_no_shadow_coarse():
     block = 0.3 * np.random.default_rng(1).random((400, 3)) + [-0.15, 0.7, -0.15]
     matter = Cloud("/matter", block, np.full(400, 0.03, np.float32), np.tile(RED, (400, 1)))
     far = replace(matter, positions=np.concatenate([block[1:], [[300.0, 0.5, 0.0]]]))
-    alone, beside = (render_shapes(Shapes((each,)), view, SIZE, 0.0, 1.0).astype(int) for each in (matter, far))
+    alone, beside = (render_shapes(Shapes((each,)), view, SIZE, floor_at(0.0, 1.0)).astype(int) for each in (matter, far))
     assert (np.abs(alone - beside).max(axis=-1) > 24).mean() < 0.002

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import itertools
 import re
 from pathlib import Path
 
@@ -34,15 +35,40 @@ def pixels(path: Path) -> np.ndarray:
         return np.asarray(opened.convert("RGB")).astype(int)
 
 
-def test_frames_are_chosen_one_by_one_or_spread(cache: Path):
-    """Those that are named, or up to nine; what the cache lacks is named with what it holds."""
+def test_frames_are_chosen_one_by_one_or_by_what_happens(cache: Path):
+    """Those that are named, or up to four; what the cache lacks is named with what it holds."""
     scene = open_scene(cache / "r002" / "shot.usda")
     assert list(frames_of(cache)) == [1, 2, 3, 4, 5]
-    assert chosen_frames(scene, None) == [1, 2, 3, 4, 5] and chosen_frames(scene, [2, 5]) == [2, 5]
+    assert chosen_frames(scene, [2, 5]) == [2, 5] and len(chosen_frames(scene, None)) == 4
     scene.last = 100
-    assert len(chosen_frames(scene, None)) == 9
     with pytest.raises(InputError, match="no frame 101; it holds frames 1 to 100"):
         chosen_frames(scene, [101])
+
+
+class Told:
+    """A scene that tells where its matter is, and nothing else."""
+
+    first, last, path = 1, 41, Path("told.usda")
+
+    def __init__(self, places):
+        self.places = places
+
+    def matter(self, frame: int) -> np.ndarray:
+        """A cube of points, moved."""
+        cube = np.array(list(itertools.product(np.linspace(0.0, 0.2, 6), repeat=3)))
+        return cube[: self.places(frame)[1]] + [self.places(frame)[0], 0.0, 0.0]
+
+
+def test_frames_of_a_sheet_part_what_happens():
+    """Matter that moves from frame 21 on: half of the pictures or more lie there; a stream begins where there is some of it."""
+    late = chosen_frames(Told(lambda frame: (0.05 * max(frame - 21, 0), 216)), None)
+    assert late[0] == 1 and late[-1] == 41 and 21 < late[1] < late[2] < 41
+    even = chosen_frames(Told(lambda frame: (0.05 * frame, 216)), None)
+    assert even == pytest.approx([1, 14, 28, 41], abs=2)
+    still = chosen_frames(Told(lambda frame: (0.0, 216)), None)
+    assert still == pytest.approx([1, 14, 28, 41], abs=1)
+    stream = chosen_frames(Told(lambda frame: (0.0, 5 * frame)), None)
+    assert stream[0] > 5 and stream[-1] == 41 and len(set(stream)) == 4
 
 
 @pytest.mark.parametrize("asked, drawn", [("4-90", ["0004", "0005"]), ("0-1", ["0001"]), ("2-2", ["0002"]), ("6-999999999", None)])
@@ -163,7 +189,7 @@ def test_two_caches_stand_side_by_side_from_one_camera(cache: Path, tmp_path: Pa
 @pytest.mark.parametrize("ending", [".png", ".webp", ".gif", ".mp4"])
 def test_movies_hold_every_picture_at_the_shots_speed(cache: Path, tmp_path: Path, ending: str):
     """All pictures, in order, at the frames per second of the stage; MP4 needs even sides and gets them."""
-    made = render_cache(cache, None, tmp_path / "png", "splat", Picture((81, 61)))
+    made = render_cache(cache, range(1, 6), tmp_path / "png", "splat", Picture((81, 61)))
     path = movie.write_movie(made.images, tmp_path / "films" / f"fall{ending}", 24.0)
     if ending == ".mp4":
         av = pytest.importorskip("av")

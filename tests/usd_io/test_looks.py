@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from mpm_nodes import Graph
-from mpm_nodes.data import Material, Mesh, Particles
+from mpm_nodes.data import Material, Mesh, MpmNodesError, Particles
 from mpm_nodes.graph.executor import execute
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.looks import LOOKS, look_of
 from mpm_nodes.nodes.looks import set_looks
+from mpm_nodes.preview.exposures import surroundings
+from mpm_nodes.preview.scene import open_scene
 from usd_io.check import check_cache
 
 pytest.importorskip("pxr")
@@ -208,3 +210,36 @@ def test_a_level_square_looks_as_the_floor_and_bodies_do_not(tmp_path: Path):
     prims = {name: stage.GetPrimAtPath(f"/cache/collider_{name}") for name in ("still", "sinks", "slope", "block")}
     bound = {name: UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()[0].GetPrim().GetName() for name, prim in prims.items()}
     assert bound == {"still": "floor_look", "sinks": "floor_look", "slope": "collider_look", "block": "collider_look"}
+
+
+def test_colliders_have_the_look_that_is_chosen_and_the_floor_that_of_its_plane(tmp_path: Path):
+    """Still or moving; the floor of the set looks as the plane that it goes on for, in pictures too."""
+    graph = Graph(cell_size=0.05, fps=24, start=1, end=2)
+    keyed = {"keys": [[1, [0.0, 0.3, 0.0], "linear"], [2, [0.0, 0.4, 0.0], "linear"]]}
+    bodies = {
+        "tiles": graph.add("collide_plane", "plane", name="tiles"),
+        "steel": graph.add("collide_box", "block", name="steel", size=(0.2, 0.2, 0.2), centre=(0.0, 0.3, 0.0)),
+        "glass": graph.add("collide_sphere", "ball", name="glass", radius=0.1, centre=keyed),
+    }
+    chosen = {"tiles": "checker", "steel": "steel", "glass": "glass"}
+    looks = [graph.add("collider_look", f"{name}_look", collider=body, look=chosen[name]) for name, body in bodies.items()]
+    graph.add("write_cache", "cache", colliders=looks)
+    path = execute(graph, out=tmp_path / "out").revision_folder / "cache.usda"
+    stage = Usd.Stage.Open(str(path))
+    bound = {}
+    for prim in (*(stage.GetPrimAtPath(f"/cache/collider_{name}") for name in chosen), stage.GetPrimAtPath("/cache_set/floor")):
+        material = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()[0]
+        bound[prim.GetName()] = tuple(material.ComputeSurfaceSource()[0].GetInput("diffuseColor").Get())
+    expected = {**{f"collider_{name}": look for name, look in chosen.items()}, "floor": "checker"}
+    assert {name: pytest.approx(LOOKS[look].colour) for name, look in expected.items()} == bound
+    assert surroundings((open_scene(path),), [1, 2], "points").look == "checker"
+    assert not list(check_cache(path))
+
+
+def test_a_look_of_a_collider_that_does_not_exist_is_refused():
+    """With those that exist, before anything is solved."""
+    graph = Graph(cell_size=0.05)
+    plane = graph.add("collide_plane", "plane")
+    graph.add("collider_look", "look", collider=plane, look="velvet")
+    with pytest.raises(MpmNodesError, match=r'collider_look.look: "velvet" is not a look; choose of .*wood, ceramic'):
+        execute(graph)

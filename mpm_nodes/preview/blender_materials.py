@@ -1,0 +1,107 @@
+"""Materials of the pictures in Blender's nodes; `blender_script` finds it beside itself, and it imports nothing of this package."""
+
+
+def plain_material(bpy, name, colour, roughness):
+    material = bpy.data.materials.get(name)
+    if material is None:
+        material = bpy.data.materials.new(name)
+        material.use_nodes = True
+        # The nodes that a new material starts with depend on the active object (a volume shader beside volumes).
+        tree = material.node_tree
+        tree.nodes.clear()
+        shader, output = tree.nodes.new("ShaderNodeBsdfPrincipled"), tree.nodes.new("ShaderNodeOutputMaterial")
+        tree.links.new(shader.outputs["BSDF"], output.inputs["Surface"])
+        shader.inputs["Base Color"].default_value = (*colour, 1.0)
+        shader.inputs["Roughness"].default_value = roughness
+    return material
+
+
+def read_attribute(tree, attribute, colour_by) -> None:
+    """Let a material take its colour from an attribute: as it is, or by the scale of a legend."""
+    if "attribute" in tree.nodes:
+        return
+    source = tree.nodes.new("ShaderNodeAttribute")
+    source.name, source.attribute_name = "attribute", attribute
+    shader = next(node for node in tree.nodes if node.type == "BSDF_PRINCIPLED")
+    if colour_by is None:
+        tree.links.new(source.outputs["Color"], shader.inputs["Base Color"])
+        return
+    scale = tree.nodes.new("ShaderNodeMapRange")
+    scale.inputs["From Min"].default_value, scale.inputs["From Max"].default_value = colour_by["low"], colour_by["high"]
+    tree.links.new(source.outputs["Fac"], scale.inputs["Value"])
+    ramp = tree.nodes.new("ShaderNodeValToRGB")
+    stops, elements = colour_by["stops"], ramp.color_ramp.elements
+    for n, stop in enumerate(stops):
+        place = n / (len(stops) - 1)
+        element = elements[n] if n in (0, 1) and n < len(elements) else elements.new(place)
+        element.position, element.color = place, (*stop, 1.0)
+    tree.links.new(scale.outputs["Result"], ramp.inputs["Fac"])
+    tree.links.new(ramp.outputs["Color"], shader.inputs["Base Color"])
+
+
+def computed(tree, operation, *values):
+    """Return the output of a node that computes one number from others."""
+    node = tree.nodes.new("ShaderNodeMath")
+    node.operation = operation
+    for place, value in zip(node.inputs, values, strict=False):
+        if isinstance(value, float):
+            place.default_value = value
+        else:
+            tree.links.new(value, place)
+    return node.outputs[0]
+
+
+def draw_pattern(tree, shader, job, look) -> None:
+    """Draw the pattern of a look, in the size of the shot; others keep their one colour."""
+    if look not in job["patterns"]:
+        return
+    kind, colour, second = job["patterns"][look]
+    place, scaled = tree.nodes.new("ShaderNodeTexCoord"), tree.nodes.new("ShaderNodeMapping")
+    scaled.inputs["Scale"].default_value = [1.0 / job["checker"]] * 3
+    scaled.inputs["Location"].default_value[2] = 0.5  # no face of a floor lies between two layers of squares
+    tree.links.new(place.outputs["Object"], scaled.inputs["Vector"])
+    if kind == "checker":
+        squares = _texture(tree, "Checker", scaled, Scale=1.0, Color1=(*colour, 1.0), Color2=(*second, 1.0))
+        tree.links.new(squares.outputs["Color"], shader.inputs["Base Color"])
+        return
+    stops = {"grain": (0.3, 0.75), "veins": (0.0, 0.035), "crumbs": (0.35, 0.7)}[kind]
+    if kind == "grain":
+        scaled.inputs["Scale"].default_value[0] *= 0.05
+        fibres = _texture(tree, "Noise", scaled, Scale=14.0, Detail=5.0).outputs[0]
+        rings = _texture(tree, "Wave", scaled, Scale=0.35, Distortion=9.0, Detail=4.0)
+        rings.bands_direction = "Y"
+        planks = _texture(tree, "Noise", _stepped(tree, scaled), Scale=3.7, Detail=0.0).outputs[0]
+        parts = [computed(tree, "MULTIPLY", *each) for each in ((fibres, 0.5), (rings.outputs["Fac"], 0.15), (planks, 0.5))]
+        share = computed(tree, "ADD", computed(tree, "ADD", parts[0], parts[1]), parts[2])
+    elif kind == "veins":
+        clouds = _texture(tree, "Noise", scaled, Scale=0.35, Detail=9.0, Distortion=0.6).outputs[0]
+        share = computed(tree, "ABSOLUTE", computed(tree, "SUBTRACT", clouds, 0.5))
+        colour, second = second, colour
+    else:
+        share = _texture(tree, "Noise", scaled, Scale=9.0, Detail=6.0).outputs[0]
+        bump = tree.nodes.new("ShaderNodeBump")
+        bump.inputs["Strength"].default_value, bump.inputs["Distance"].default_value = 0.4, 0.05 * job["checker"]
+        tree.links.new(share, bump.inputs["Height"])
+        tree.links.new(bump.outputs["Normal"], shader.inputs["Normal"])
+    ramp = tree.nodes.new("ShaderNodeValToRGB")
+    for element, stop, shown in zip(ramp.color_ramp.elements, stops, (colour, second), strict=True):
+        element.position, element.color = stop, (*shown, 1.0)
+    tree.links.new(share, ramp.inputs["Fac"])
+    tree.links.new(ramp.outputs["Color"], shader.inputs["Base Color"])
+
+
+def _texture(tree, kind, place, **values):
+    """Return a texture node that is looked up at a place."""
+    node = tree.nodes.new(f"ShaderNodeTex{kind}")
+    tree.links.new(place.outputs["Vector"], node.inputs["Vector"])
+    for name, value in values.items():
+        node.inputs[name].default_value = value
+    return node
+
+
+def _stepped(tree, place):
+    """Return places that are the same all over a plank."""
+    node = tree.nodes.new("ShaderNodeVectorMath")
+    node.operation = "FLOOR"
+    tree.links.new(place.outputs["Vector"], node.inputs[0])
+    return node
