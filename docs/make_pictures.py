@@ -31,11 +31,13 @@ class Look:
         colour_by: Particle attribute that colours the points; their own colours when empty.
         volume: Grid that is drawn instead of points, summed along z.
         show: "points" or "surface", where there are both.
+        engine: Who draws: the built-in renderer, which every machine has, or Cycles.
     """
 
     colour_by: str = ""
     volume: str = ""
     show: str = "points"
+    engine: str = "splat"
 
 
 LOOKS = {
@@ -46,6 +48,7 @@ LOOKS = {
     "sampled_surface": Look(colour_by="surface_tension", show="surface"),
     "write_cache": Look(show="surface"),
     "set_looks": Look(show="surface"),
+    "collider_look": Look(show="surface"),
     "rest_positions": Look(show="surface"),
     "retime_points": Look(colour_by="velocity"),
     "air_vdb": Look(colour_by="temperature"),
@@ -102,14 +105,14 @@ def cooked(graph: Path, out: Path) -> Path:
 
 
 def tiles_of(folder: Path, frames: Sequence[int], look: Look, view: Any = None) -> list[Any]:
-    """Return pictures of frames by the built-in renderer, which every machine has."""
+    """Return pictures of frames."""
     from PIL import Image
 
     from mpm_nodes.preview.pictures import Picture, render_cache
 
     view = view or close_view(folder, frames, look.show)
     picture = Picture((2 * TILE[0], 2 * TILE[1]), colour_by=look.colour_by, camera=view, show=look.show)
-    result = render_cache(folder, frames=frames, out=folder / "tiles", engine="splat", picture=picture)
+    result = render_cache(folder, frames=frames, out=folder / "tiles", engine=look.engine, picture=picture)
     tiles = []
     for path in result.images:
         with Image.open(path) as image:
@@ -123,7 +126,7 @@ def close_view(folder: Path, frames: Sequence[int], show: str) -> Any:
     from mpm_nodes.preview.scene import look, open_scene
 
     scene = open_scene(find_root(folder))
-    boxes = [box for frame in frames if (box := scene.shapes(frame, show).bounds()) is not None]
+    boxes = [box for frame in frames if (box := scene.shapes(frame, show).without_floor().bounds()) is not None]
     low, high = np.min([box[0] for box in boxes], axis=0), np.max([box[1] for box in boxes], axis=0)
     corners = np.array([[(low, high)[n >> axis & 1][axis] for axis in range(3)] for n in range(8)])
     middle, direction, focal = 0.5 * (low + high), np.array([0.35, 0.4, 1.0]), 1.5
@@ -264,9 +267,11 @@ def swatch(name: str) -> Any:
         gravity=(0.0, -stand.gravity, 0.0),
         time_scale=stand.seconds,
     )
-    graph.add("colour_particles", "colours", particles=graph["solve"]["particles"], colours=["#d98e2b"])
-    graph.add("surface_particles", "skin", particles="colours", attributes=["displayColor"])
-    graph.add("write_cache", "cache", particles="colours", mesh=graph["skin"]["mesh"], colliders=["left", "right"])
+    graph.add("surface_particles", "surface", particles=graph["solve"]["particles"])
+    for name, look in (("ground", "checker"), ("left", "steel"), ("right", "steel")):
+        graph.add("collider_look", f"{name}_look", collider=name, look=look)
+    bodies = ["ground_look", "left_look", "right_look"]
+    graph.add("write_cache", "cache", particles=graph["solve"]["particles"], mesh=graph["surface"]["mesh"], colliders=bodies)
     return graph
 
 
@@ -280,7 +285,7 @@ def draw_swatch(name: str) -> Path:
         path = Path(scratch) / "swatch.json"
         swatch(name).save(path)
         view = look(np.array([0.0, 2.6, 8.6]) * a, np.array([0.0, 0.72, 0.0]) * a, 1.35)
-        tiles = tiles_of(cooked(path, Path(scratch) / "out"), frames, Look(show="surface"), view)
+        tiles = tiles_of(cooked(path, Path(scratch) / "out"), frames, Look(show="surface", engine="cycles"), view)
         tiles = [tile.crop((0, 50, TILE[0], TILE[1] - 40)) for tile in tiles]
         return save(strip(tiles, ["", "", ""]), PICTURES / "materials" / f"{name}.jpg")
 

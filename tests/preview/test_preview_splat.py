@@ -185,7 +185,14 @@ def test_the_skin_takes_the_colours_of_its_attribute(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("size", "count", "across", "wide"),
-    [((800, 450), 9, 3, 640), ((800, 450), 6, 3, 640), ((480, 480), 4, 2, 480), ((1200, 375), 6, 2, 960), ((200, 150), 4, 2, 200), ((600, 900), 4, 4, 480)],
+    [
+        ((800, 450), 9, 3, 640),
+        ((800, 450), 6, 3, 640),
+        ((480, 480), 4, 2, 480),
+        ((1200, 375), 6, 2, 960),
+        ((200, 150), 4, 2, 200),
+        ((600, 900), 4, 4, 480),
+    ],
 )
 def test_wide_pictures_are_large_on_a_sheet(tmp_path, size, count, across, wide):
     """Fewer of them stand side by side, on a sheet as wide as any; tall ones in a row; small ones keep their size."""
