@@ -24,9 +24,11 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.declarations import Preflight
 from mpm_nodes.graph.declare import ContentsContext, PreflightContext, node
 from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
+from mpm_nodes.graph.preflight import UNKNOWN
 from mpm_nodes.nodes.collider_motion import Motion, box_mesh, knob_motion, plane_mesh, sphere_mesh
 from mpm_nodes.nodes.rods import Rod
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED
+from mpm_nodes.nodes.start_inside import solids_of
 
 _Length = Range(min=0.0, exclusive_min=True, soft_max=10.0)
 _Friction = Range(min=0.0, soft_max=1.0)
@@ -43,9 +45,14 @@ def _solid_of(name: str) -> Preflight:
     """Return a preflight that tells the body as it stands first, for what is inside it."""
 
     def tell(told: PreflightContext) -> dict[str, Any]:
-        return {"solids": (globals()[name](FrameContext(frame=told.settings.start, settings=told.settings), **told.knobs),)}
+        return {"solids": solids_of(globals()[name](_first(told), **told.knobs))}
 
     return tell
+
+
+def _first(told: PreflightContext) -> FrameContext:
+    """Return the first frame of the shot."""
+    return FrameContext(frame=told.settings.start, settings=told.settings)
 
 
 def _body(collider: Collider) -> Collider:
@@ -226,12 +233,14 @@ def collide_plane(
 
 
 def _carries(told: PreflightContext) -> dict[str, Any]:
-    """Tell whether it may hold what flows through it, as the mouth of a stream does, and what its level sets take."""
+    """Tell whether it may hold what flows through it, as the mouth of a stream does, what its level sets take, and where it is."""
     from mpm_nodes.nodes.collider_needs import volume_needs
 
     _clamps(told)
     carries = told.knobs["rule"] is CollisionRule.STICKY and bool(told.knobs["velocity_grid"])
-    return {**volume_needs(told), "carries": int(carries)}
+    needs = volume_needs(told)
+    solids = () if UNKNOWN in needs else solids_of(collide_vdb(_first(told), told.kept, **told.knobs))
+    return {**needs, "carries": int(carries), "solids": solids}
 
 
 def _volumes(told: ContentsContext) -> list[Any]:

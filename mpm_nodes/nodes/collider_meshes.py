@@ -208,12 +208,18 @@ class Solid:
     def _extended(self, points: np.ndarray) -> np.ndarray:
         return points if self.repair is None else self.repair.extended(points)
 
-    def level_set(self, points: np.ndarray, velocities: np.ndarray | None) -> Any:
-        """Return the level set at these points [m], whose velocities are [m/s]."""
+    def inside(self, points: np.ndarray, place: np.ndarray) -> np.ndarray:
+        """Tell which places [m] a closed mesh at these points [m] encloses, shape (places,)."""
+        from mpm_nodes.kernels.level_sets.winding import winding_numbers, winding_tree
+
+        return winding_numbers(winding_tree(self._extended(points), self.triangles), place) > 0.5
+
+    def level_set(self, points: np.ndarray, velocities: np.ndarray | None, voxel: float | None = None) -> Any:
+        """Return the level set at these points [m], whose velocities are [m/s]; of voxels that are given, or those chosen."""
         from mpm_nodes.kernels.level_sets.mesh_level_set import mesh_level_set
 
-        velocities = None if velocities is None else self._extended(velocities)
-        return mesh_level_set(self._extended(points), self.triangles, self.voxel, self.options.thickness, velocities, self.name)
+        velocities, voxel = None if velocities is None else self._extended(velocities), voxel or self.voxel
+        return mesh_level_set(self._extended(points), self.triangles, voxel, self.options.thickness, velocities, self.name)
 
 
 def _deforming(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import FrameContext, MpmNodesError
+from mpm_nodes.data import Collider, CollisionRule, FrameContext, InputError, MpmNodesError
 from mpm_nodes.graph.declare import PreflightContext
 from mpm_nodes.graph.preflight import UNKNOWN
 from mpm_nodes.nodes.collider_files import open_meshes, shot_codes, stamp
-from mpm_nodes.nodes.collider_meshes import MeshOptions, Solid, keys_of, voxels_moved
+from mpm_nodes.nodes.collider_meshes import COARSEST, MeshOptions, Solid, keys_of, voxels_moved
 from mpm_nodes.nodes.collider_motion import key_frames
 from mpm_nodes.nodes.collider_volumes import sequence_files, vdb_body
 from mpm_nodes.nodes.libraries import OPENUSD, OPENVDB
+from mpm_nodes.nodes.start_inside import DEEP, SHOWS, Distances, solids_of
 
 LEAF_EDGE, LEAVES = 8, 2.2
 """Voxels along a leaf, and leaves that a leaf's area of surface touches."""
@@ -40,11 +42,13 @@ def mesh_needs(told: PreflightContext) -> dict[str, Any]:
     places = [codes.code(frame + knobs["frame_offset"]) for frame in frames]
     moves = not meshes.stands_still() and meshes.rigid_motion(places[0], places) is None
     options = MeshOptions(knobs["voxel_size"], settings.cell_size, knobs["thickness"])
-    needs, notes = list[float](), dict[str, None]()
+    needs, notes, solids = list[float](), dict[str, None](), tuple[Distances, ...]()
     for frame, place in zip(frames, places, strict=True):
         points = np.asarray(meshes.points(place), float)
         solid = Solid(meshes, meshes.topology(place), points, options)
         solid.choose([points], moves)
+        if frame == settings.start and not knobs["clamp"]:
+            solids = (partial(_first_distances, solid, points),)
         edge = LEAF_EDGE * solid.voxel
         # the two faces of what is thin lie in the same leaves
         wide = 1.0 + options.thickness / edge if options.thickness else 1.0 - 0.4 * solid.thin_share(points, 0.25 * edge)
@@ -60,7 +64,34 @@ def mesh_needs(told: PreflightContext) -> dict[str, Any]:
             break
     still = len(points) if meshes.stands_still() else 0
     memory = int(min(max(needs), 2.0**62))
-    return {"memory": memory, "mesh_points": len(points), "still_points": still, "shared": OPENUSD, "notes": tuple(notes)}
+    told_of = {"memory": memory, "mesh_points": len(points), "still_points": still, "shared": OPENUSD, "notes": tuple(notes)}
+    return {**told_of, "solids": solids}
+
+
+def _first_distances(solid: Solid, points: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """Return the distances of places [m] from a mesh whose points are given [m], as `start_inside.Distances`.
+
+    A level set is built only where there is something to warn of, of the voxels that a cook takes as a rule. What these miss is
+    too thin for anything to be deep in it.
+    """
+    from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET, PosedLevelSets
+
+    thickness, cell = solid.options.thickness, solid.options.cell_size
+    phi, reach = np.full(len(place), np.inf), 0.5 * thickness
+    if 0.0 < reach <= DEEP * cell:
+        return phi
+    within = ((place > points.min(axis=0) - reach) & (place < points.max(axis=0) + reach)).all(axis=1)
+    if within.any() and not thickness:
+        within[within] = solid.inside(points, place[within])
+    if within.mean() < SHOWS:
+        return phi
+    try:
+        level_set = solid.level_set(points, None, max(solid.voxel, COARSEST * cell))
+    except InputError:
+        return phi
+    body = Collider(solid.name, CollisionRule.SEPARATE, 0.0, PosedLevelSets(LEVEL_SET, level_sets=(level_set,)), None)
+    phi[within] = solids_of(body)[0](place[within])
+    return phi
 
 
 def volume_needs(told: PreflightContext) -> dict[str, Any]:

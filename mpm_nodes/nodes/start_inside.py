@@ -14,7 +14,7 @@ from mpm_nodes.data import Collider, GraphSettings, MpmNodesError, Particles
 from mpm_nodes.graph.declarations import PreflightContext
 from mpm_nodes.nodes.rotations import TURNS, turn_matrix
 
-__all__ = ["StartInside", "begun", "coarse_places", "inside_warnings"]
+__all__ = ["DEEP", "SHOWS", "Distances", "StartInside", "begun", "coarse_places", "inside_warnings", "solids_of"]
 
 SHOWS = 0.02
 """Share of a source's particles from which on it is worth a warning."""
@@ -28,6 +28,9 @@ MOST_LOOKS = 24
 """Pieces of matter times colliders that are looked at before a cook, which looks at all of them."""
 PUSHES = 8
 """Times that a particle is pushed out: of one body into the next, or where a level set knows its distance badly."""
+
+Distances = Callable[[np.ndarray], np.ndarray]
+"""Signed distances [m], shape (n,), of points [m], shape (n, 3), from a body; infinite where it is sure that they are outside."""
 
 
 class StartInside(enum.Enum):
@@ -104,18 +107,18 @@ def _names(names: Mapping[str, Sequence[str]], port: str, wired: Sequence[Any]) 
 
 
 def inside_warnings(told: PreflightContext) -> Iterator[str]:
-    """Yield what a solve can say before the cook, of sources that a node fills and of colliders that formulas give.
+    """Yield what a solve can say before the cook, of sources that a node fills and of colliders as they stand first.
 
-    Their preflights tell `places` (functions that return points of the matter, shape (n, 3) [m]) and `solids`.
+    Their preflights tell `places` (functions that return points of the matter, shape (n, 3) [m]) and `solids` (as `solids_of`).
     """
     choice = told.knobs["start_inside"]
     if choice is not StartInside.KEEP:
         return
     sources, wired = told.inputs.get("sources", ()), told.inputs.get("colliders", ())
     bodies = [
-        (name, solids)
+        (name, facts["solids"])
         for name, facts in zip(_names(told.names, "colliders", wired), wired, strict=True)
-        if (solids := [each for each in facts.get("solids", ()) if not each.clamp])
+        if facts.get("solids")
     ]
     matter = [
         (name, each["places"])
@@ -127,18 +130,32 @@ def inside_warnings(told: PreflightContext) -> Iterator[str]:
         return
     for source, places in matter:
         for collider, solids in bodies:
-            shapes = tuple(each.shape for each in solids)
             # many solves may have the same matter among the same colliders
-            share, depth = told.kept.get(("inside colliders", places, shapes), partial(_inside, places, shapes))
+            share, depth = told.kept.get(("inside colliders", places, solids), partial(_inside, places, solids))
             if share >= SHOWS and depth > DEEP * told.settings.cell_size:
                 yield _told(share, source, collider, depth, CURES[choice])
 
 
-def _inside(places: Sequence[Callable[[], np.ndarray]], shapes: Sequence[Any]) -> tuple[float, float]:
-    """Return which share of some points lies inside each of several shapes, on average, and the largest depth [m]."""
+def _inside(places: Sequence[Callable[[], np.ndarray]], solids: Sequence[Distances]) -> tuple[float, float]:
+    """Return which share of some points lies inside each of several bodies, on average, and the largest depth [m]."""
     points = np.concatenate([make() for make in places])
-    phi = np.concatenate([_analytic(shape, points) for shape in shapes])
+    phi = np.concatenate([distances(points) for distances in solids])
     return float((phi < 0.0).mean()), -float(phi.min(initial=np.inf))
+
+
+def solids_of(collider: Collider) -> tuple[Distances, ...]:
+    """Return what a collider's preflight tells as `solids`: how far points are from it; nothing of one that holds what is in it.
+
+    Args:
+        collider: As it stands first.
+    """
+    from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET
+
+    if collider.clamp:
+        return ()
+    if collider.shape.kind == LEVEL_SET:
+        return (lambda place: _distances([collider], place)[0][:, 0],)
+    return (partial(_analytic, collider.shape),)
 
 
 def coarse_places(region: Any, body: Any, settings: GraphSettings) -> np.ndarray:

@@ -76,6 +76,8 @@ answer["check"] = [tree.failed, tree.status, made["solve"].notice, problems_of(t
 stone.mute = True
 bpy.ops.mesh.primitive_cube_add(size=0.5, location=(0.0, 0.0, 1.2))
 scene_input.add_collider(tree, bpy.context.object, made["solve"])
+bpy.ops.mpm_nodes.validate(tree="MPM Graph")
+answer["mesh"] = [tree.failed, made["solve"].notice]
 job = cook.start(tree, scene)
 said = []
 while job.state == "running":
@@ -230,6 +232,8 @@ def test_what_is_valid_and_will_surprise_is_told_by_the_check_and_as_the_cook_be
     assert not failed and problems == {} and status.startswith("The graph is valid")
     assert "start inside collider 'stone'" in notice and "under gravity of 9.81 m/s^2" in notice, notice
     assert "Warning: " in status and "1 more on the nodes" in status, status
+    failed, notice = seen["mesh"]
+    assert not failed and "start inside collider 'Cube'" in notice, notice
     state, failed, status, notice = seen["cook"]
     assert state == "done" and not failed and "start inside collider 'Cube'" in notice, notice
     assert "2 frames cooked" in status and "Warning: " in status
