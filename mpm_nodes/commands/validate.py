@@ -17,7 +17,7 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--needs",
         action="store_true",
-        help="with --json: print an object: problems, warnings, particles, memory and disk [bytes]",
+        help="with --json: print an object: problems, warnings, particles, memory and disk [bytes], and these as people read them",
     )
 
 
@@ -48,7 +48,9 @@ def run(args: argparse.Namespace) -> int:
         if needed.unknown:
             needs["unknown"] = list(needed.unknown)
         warnings = [{"place": node, "message": text} for node, text in preflight.warnings_of(estimates)]
-        print(json.dumps({"problems": [], "needs": needs, "warnings": warnings}) if args.needs else "[]", file=args.stream)
+        said = "; ".join(filter(None, [f"about {particles} particles" if particles else "", needed.in_words()]))
+        answer = {"problems": [], "needs": needs, "said": said, "warnings": warnings}
+        print(json.dumps(answer) if args.needs else "[]", file=args.stream)
         return 0
     print(f"{args.graph}: valid; {len(graph.nodes)} nodes, frames {settings.start} to {settings.end}")
     if text := needed.in_words():

@@ -104,6 +104,21 @@ def test_problems_appear_on_their_nodes_and_go_away(houdini):
     assert ball.warnings() == () and cook.warnings() == ()
 
 
+def test_a_check_tells_what_will_surprise_and_what_a_cook_needs(houdini, capsys):
+    """As Blender's does: a warning stands on its node until the next check, and the line has particles, memory and disk."""
+    cook = small_shot(houdini)
+    fall = houdini.work.node("fall")
+    stone = make(houdini, "collide_sphere", "stone", radius=10.0)
+    wire(fall, colliders=stone)
+    cook.parm("mpm_check").pressButton()
+    line = capsys.readouterr().out.strip()
+    assert "valid; " in line and "about 268 particles" in line and "of memory" in line and "Warning: fall: 100 %" in line
+    assert "start inside collider 'stone'" in fall.warnings()[0] and cook.warnings() == ()
+    stone.parm("radius").set(0.001)
+    cook.parm("mpm_check").pressButton()
+    assert fall.warnings() == () and "Warning" not in capsys.readouterr().out
+
+
 def test_unlike_types_are_refused_on_the_node(houdini):
     """A wire of the wrong type is an error on the node that it goes into; the message names both types."""
     ball = make(houdini, "emit_sphere", "ball")
@@ -153,7 +168,9 @@ def test_the_program_gets_a_clean_environment(houdini, monkeypatch):
 def program(tmp_path, cook_code):
     """Return the command of a program that finds every graph valid, and runs the given code as its cook."""
     script = tmp_path / "program.py"
-    script.write_text(f"import signal, sys, time\nif sys.argv[1] == 'validate':\n    print('[]')\n    sys.exit(0)\n{cook_code}\n")
+    valid = {"problems": [], "said": "", "warnings": []}
+    begins = f"import json, signal, sys, time\nif sys.argv[1] == 'validate':\n    print(json.dumps({valid}))\n    sys.exit(0)\n"
+    script.write_text(begins + cook_code)
     return f"{sys.executable} {script}"
 
 

@@ -14,7 +14,7 @@ from mpm_nodes.hosts.houdini.asset import BEGIN, COOK, Asset, flat
 from mpm_nodes.hosts.houdini.further_assets import farm_parms, guides_asset, points_asset, source_asset
 from mpm_nodes.hosts.houdini.parameters import Parm, ParmFolder, Spec, knob_parms
 
-PROGRAM = ("validate", "upgrade", "cook", "resume", "again", "farm", "wedge", "exit_codes", "wording")
+PROGRAM = ("needs", "upgrade", "cook", "resume", "again", "farm", "wedge", "exit_codes", "wording")
 """What the code in Houdini needs to know about the command line."""
 
 

@@ -112,46 +112,52 @@ def write_graph(cook):
 # ---------------------------------------------------------------- check
 @told
 def check_graph(cook):
-    """List everything that is wrong with the graph."""
+    """List everything that is wrong with the graph; else what will surprise, and what a cook needs."""
     path, collected = write_graph(cook)
-    check(cook, path, collected)
-    say(f"{path}: valid")
+    answer = check(cook, path, collected)
+    warnings = [(each["place"], in_own_words(cook, f"{each['place']}: {each['message']}")) for each in answer["warnings"]]
+    _mark(cook, collected, warnings)
+    text = "; ".join(filter(None, [f"{path}: valid", answer["said"], *(f"Warning: {each}" for _, each in warnings)]))
+    say(text, hou.severityType.Warning if warnings else None)
 
 
 def check(cook, path, collected):
-    """Have the program check a graph file; problems appear on their nodes.
+    """Have the program check a graph file, and return its answer; problems appear on their nodes.
 
     Raises:
         Trouble: The graph is invalid, or the program cannot be run.
     """
     program = process.command(cook.parm("mpm_program").evalAsString())
     try:
-        code, out, text = process.call([*program, *filled(facts_of(cook)["program"]["validate"], graph=path)])
+        code, out, text = process.call([*program, *filled(facts_of(cook)["program"]["needs"], graph=path)])
     except OSError as error:
         raise Trouble(
             f"{program[0]}: cannot be started ({error.strerror or error}); give the command of mpm-nodes as Program, or "
             'install it: in the folder of mpm-nodes, python3 -m pip install ".[all]"'
         ) from error
-    if code == 0:
-        return
     try:
-        problems = json.loads(out)
+        answer = json.loads(out)
     except ValueError:
         raise Trouble(ending(cook, code, text)) from None
-    lines = []
+    if code == 0:
+        return answer
+    problems = [(each["place"], in_own_words(cook, _sentence(each))) for each in answer["problems"]]
+    _mark(cook, collected, problems)
+    raise Trouble("\n".join(line for _, line in problems) or ending(cook, code, text))
+
+
+def _mark(cook, collected, said):
+    """Show texts on the nodes of their places, until the next check or cook."""
     marked = {}
-    for problem in problems:
-        line = in_own_words(cook, _sentence(problem))
-        lines.append(line)
-        node = collected.nodes.get(problem["place"].partition(".")[0])
+    for place, text in said:
+        node = collected.nodes.get(place.partition(".")[0])
         if node is not None:
-            marked.setdefault(node.sessionId(), []).append(line)
+            marked.setdefault(node.sessionId(), []).append(text)
     for node_id, texts in marked.items():
         node = hou.nodeBySessionId(node_id)
         node.setUserData(PROBLEM, "\n".join(texts))
         recook(node)
     cook.setUserData(MARKED, json.dumps(list(marked)))
-    raise Trouble("\n".join(lines) or ending(cook, code, text))
 
 
 def _sentence(problem):
