@@ -132,6 +132,18 @@ for panel in [each for each in (*interface.CLASSES, *cache_panel.CLASSES) if iss
     layout = Layout()
     panel.draw(SimpleNamespace(layout=layout), context)
     drawn[panel.bl_label] = layout.said
+class Menu(Layout):
+    operator_context = "EXEC_REGION_WIN"  # as where the menu is called by its key
+    def operator(self, name, text="", **how):
+        self.said.append(text)
+        return SimpleNamespace()
+    def separator(self, **how):
+        pass
+    menu_contents = separator
+menu = Menu()
+for draw in bpy.types.NODE_MT_add._dyn_ui_initialize():
+    draw(SimpleNamespace(layout=menu), context)
+answer["menu"] = menu.said
 answer["drawn"], answer["budget"] = drawn, bpy.context.window_manager.mpm_nodes_particles
 """
 
@@ -172,4 +184,8 @@ def test_every_panel_draws(tmp_path: Path):
     assert found["budget"] == 30000 and "mpm_nodes_particles" in seen["Quick"], "a first look takes this many particles"
     assert {"Quick", "Cook", "Graph", "Selected Objects", "Caches"} <= set(seen)
     assert seen["Quick"].count("mpm_nodes.quick") == 9 and "mpm_nodes.delete_revision" in seen["Caches"]
-    assert any(text.startswith("r002: frames 1 to 3, 2001-09-09 ") for text in seen["Caches"]), seen["Caches"]
+    assert "r002: frames 1 to 3" in seen["Caches"] and any(text.startswith("2001-09-09 ") for text in seen["Caches"]), seen[
+        "Caches"
+    ]
+    assert max(map(len, seen["Caches"])) < 35, "a sidebar cuts what is longer"
+    assert found["menu"].count("Search...") == 1, found["menu"]

@@ -15,7 +15,7 @@ FACTS = {}
 
 
 def facts_of(revision):
-    """Return the frames of a revision, when the last of them came, and its size, in words."""
+    """Return the frames of a revision, and when the last of them came with its size, in words: two lines, as wide as a sidebar."""
     folder = Path(revision) / "frames"
     changed = folder.stat().st_mtime if folder.is_dir() else 0.0
     key = str(revision), changed
@@ -23,7 +23,7 @@ def facts_of(revision):
         frames = cache_import.frames_of(revision)
         said = f"frames {frames[0]} to {frames[-1]}" if len(frames) > 1 else f"frame {frames[0]}" if frames else "no frame"
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(changed)) if frames else ""
-        FACTS[key] = ", ".join(filter(None, [said, when, figures.bytes_in_words(revisions.size(revision))]))
+        FACTS[key] = said, ", ".join(filter(None, [when, figures.bytes_in_words(revisions.size(revision))]))
     return FACTS[key]
 
 
@@ -172,14 +172,16 @@ class MPM_PT_caches(Sidebar, bpy.types.Panel):
 
     bl_idname = "MPM_PT_caches"
     bl_label = "Caches"
+    bl_order = 1  # below the buttons
 
     def draw(self, context):
         """Draw a row for each cook, the newest first."""
         tree, layout = tree_of(context), self.layout
         known, shown = revisions.found(places.out_path(tree)), cache_import.shown_folder(tree)
         for path in reversed(known[-12:]):
-            box = layout.column(align=True)
-            box.label(text=f"{path.name}: {facts_of(path)}", icon="HIDE_OFF" if shown == path else "FILE_CACHE")
+            box, (frames, written) = layout.column(align=True), facts_of(path)
+            box.label(text=f"{path.name}: {frames}", icon="HIDE_OFF" if shown == path else "FILE_CACHE")
+            box.label(text=written, icon="BLANK1")
             row = box.row(align=True)
             for name in ("show", "compare", "verify", "delete"):
                 operator = f"{name}_revision" if name != "compare" else "compare_revisions"

@@ -259,7 +259,7 @@ def draw_add_menu(self, context):
     if not is_ours(tree):
         return
     self.layout.operator_context = "INVOKE_DEFAULT"
-    if not hasattr(bpy.types, "WM_OT_search_single_menu"):  # Blender 4 has a search of its own there, which finds ours too
+    if "search_single_menu" not in dir(bpy.ops.wm):  # Blender 4.1 has a search of its own there, which finds ours too
         self.layout.operator(MPM_OT_search_node.bl_idname, text="Search...", icon="VIEWZOOM")
     for menu in MENUS if tree.bl_idname == GRAPH_TREE else [STAGE_MENU]:
         self.layout.menu(menu.bl_idname)

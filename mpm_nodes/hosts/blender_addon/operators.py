@@ -1,6 +1,5 @@
 """What buttons and menus do."""
 
-import contextlib
 import json
 from pathlib import Path
 
@@ -21,6 +20,9 @@ from . import (
 )
 from .steps import Stepwise
 from .trees import GRAPH_TREE, new_tree
+
+LOOKS, LOOK_AGAIN = 40, 0.1
+"""How often it is tried to turn a sidebar to our tab, and the time between [s]."""
 
 
 def tree_of(context):
@@ -50,15 +52,32 @@ class OnGraph:
 
 def show_tree(context, tree):
     """Open a tree in the node editor, with the sidebar at the tab that cooks it."""
-    space, area = context.space_data, context.area
+    space = context.space_data
     if space is None or space.type != "NODE_EDITOR":
         return
     space.tree_type, space.node_tree = tree.bl_idname, tree
     space.show_region_ui = True
-    for region in area.regions if area else ():
-        if region.type == "UI":
-            with contextlib.suppress(AttributeError, TypeError):  # the tab is known once the sidebar has been drawn with it
-                region.active_panel_category = "MPM"
+    if not bpy.app.background:
+        tries = iter(range(LOOKS))
+        bpy.app.timers.register(lambda: None if open_tab(tree.name) or next(tries, None) is None else LOOK_AGAIN)
+
+
+def open_tab(name):
+    """Turn the sidebars of the editors that show a graph to our tab; return whether all are.
+
+    Blender knows a tab once the sidebar has been drawn with it, which is after the graph is there.
+    """
+    opened = True
+    for area in (area for window in bpy.context.window_manager.windows for area in window.screen.areas):
+        tree = area.spaces.active.node_tree if area.type == "NODE_EDITOR" else None
+        for region in area.regions if tree is not None and tree.name == name else ():
+            if region.type == "UI":
+                try:
+                    region.active_panel_category = "MPM"
+                except (AttributeError, TypeError):
+                    opened = False
+                region.tag_redraw()
+    return opened
 
 
 class MPM_OT_new_graph(bpy.types.Operator):
