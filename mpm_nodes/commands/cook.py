@@ -186,6 +186,7 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str, w
                 team=getattr(args, "team", None),
                 again_from=args.again_from,
                 of=args.of,
+                keep_figures=False,
             )
         except Cancelled as error:
             error.args = (f"stopped; what was cooked is kept. Continue with: {resume_command}",)

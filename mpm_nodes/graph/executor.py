@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from mpm_nodes.graph import again, preflight
 from mpm_nodes.graph.document import Graph
 from mpm_nodes.graph.evaluator import Evaluator, NodeFailed, default_memory_limit
 from mpm_nodes.graph.events import Event, EventStream
-from mpm_nodes.graph.figures import FrameFigures, time_left
+from mpm_nodes.graph.figures import RECENT, FrameFigures, time_left
 from mpm_nodes.graph.parts import Parts, SolvedFrames, write_solved
 from mpm_nodes.graph.problems import GraphError, Problem
 from mpm_nodes.graph.ranks import adopt_parts, follow, tell_followers
@@ -44,7 +45,7 @@ class CookResult:
         outputs: Values of the last frame by node and output, for the nodes whose outputs nobody reads.
         warnings: What the nodes warned of, each once.
         seconds: Wall-clock time of the cook [s].
-        figures: What each of the frames that this cook made took, and what its nodes reported.
+        figures: What each of the frames that this cook made took, and what its nodes reported; the last five if not `keep_figures`.
     """
 
     revision_folder: Path | None
@@ -78,6 +79,7 @@ class CookOptions:
             Rank 0 cooks all other nodes and writes; the others return when the last frame is done.
         again_from: Frame from which a changed graph is cooked again: a new revision takes the frames before it from an older one.
         of: Name of that older revision ("r001"), or of the one to resume; "" takes the newest.
+        keep_figures: Return the figures of every frame. In memory they grow with the shot.
         crash: Called with a label between the steps of each commit; for tests.
     """
 
@@ -96,6 +98,7 @@ class CookOptions:
     team: Any = None
     again_from: int | None = None
     of: str = ""
+    keep_figures: bool = True
     crash: Callable[[str], None] | None = None
 
 
@@ -236,7 +239,7 @@ class _Cook:
         self.cooked: list[int] = []
         self.files: dict[str, None] = {}
         self.outputs: Mapping[str, Mapping[str, Any]] = {}
-        self.figures: list[FrameFigures] = []
+        self.figures: deque[FrameFigures] = deque(maxlen=None if options.keep_figures else RECENT)
 
     def run(self, span: tuple[int, int], done: Sequence[int]) -> None:
         """Cook the frames of `span` that are not in `done`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +14,8 @@ __all__ = ["FrameFigures", "FrameTally", "SubstepFigures", "time_left"]
 
 _OWN = ("dt", "substep", "frame", "node", "particles")
 """Facts of a substep that stand elsewhere in the figures."""
+RECENT = 5
+"""Frames by which it is told how long others will take."""
 
 
 @dataclass
@@ -128,13 +131,13 @@ class FrameTally:
 
 
 def time_left(figures: Sequence[FrameFigures], frames: int) -> float:
-    """Return how long some more frames will take, by the last five [s].
+    """Return how long some more frames will take, by the last `RECENT` [s].
 
-    Kernels are compiled in the first frames: until there are five, the quickest tells how long one takes.
+    Kernels are compiled in the first frames: until there are so many, the quickest tells how long one takes.
 
     Args:
         figures: Those of the frames so far, at least one.
         frames: How many there are still to be.
     """
-    recent = [each.seconds for each in figures[-5:]]
-    return (statistics.median(recent) if len(recent) == 5 else min(recent)) * frames
+    recent = [each.seconds for each in itertools.islice(reversed(figures), RECENT)]
+    return (statistics.median(recent) if len(recent) == RECENT else min(recent)) * frames

@@ -28,6 +28,8 @@ __all__ = ["Dispatch", "Plan", "PlannedNode", "PlannedStage", "SubstepPlan", "pl
 
 OPEN_FILES = 2**28
 """Bytes of files that stay open for what nodes say of their contents."""
+FRAMES_OF_KEYS = 32
+"""Frames whose keys stay; of the others only those of sequential nodes do, which the rest is found from again."""
 
 
 @dataclass(frozen=True)
@@ -131,9 +133,10 @@ class Plan:
         self._by_id = {planned.id: planned for planned in nodes}
         self._files = lineage.FileFacts(base)
         self._open = Kept(MemoryStore(OPEN_FILES))
-        self._keys: dict[tuple[str, int], str] = {}
+        self._keys: dict[int, dict[str, str]] = {}
+        self._sequences: dict[int, tuple[str, ...]] = {}
         self._taken: dict[tuple[str, int], str] = {}
-        self._has_sequence = any(planned.is_sequential for planned in nodes)
+        self._sequential = tuple(planned.id for planned in nodes if planned.is_sequential)
 
     def __getitem__(self, name: str) -> PlannedNode:
         return self._by_id[name]
@@ -154,31 +157,37 @@ class Plan:
 
     def key(self, name: str, frame: int) -> str:
         """Return the lineage key of a node at a frame: nodes and frames with equal keys have equal values."""
-        if (name, frame) not in self._keys:
-            first = min(self.settings.start, frame) if self._has_sequence else frame
-            while first < frame and (self.nodes[-1].id, first) in self._keys:
-                first += 1
+        if frame not in self._keys:
+            first = frame
+            while self._sequential and first > self.settings.start and first - 1 not in self._sequences:
+                first -= 1
             for each in range(first, frame + 1):
                 self._add_keys(each)
-        return self._keys[name, frame]
+        return self._keys[frame][name]
 
     def take(self, frame: int, keys: Mapping[str, str]) -> None:
         """Let values of nodes at a frame be those of another graph, by their keys there: what follows on them is keyed by them."""
         self._taken = {(name, frame): key for name, key in keys.items()}
         self._keys.clear()
+        self._sequences.clear()
 
     def _add_keys(self, frame: int) -> None:
+        found: dict[str, str] = {}
+        follows = frame > self.settings.start
+        before = dict(zip(self._sequential, self._sequences[frame - 1], strict=True)) if follows and self._sequential else {}
         for planned in self.nodes:
             declaration = planned.declaration
             facts = {knob.name: self._fact(planned, knob, frame) for knob in declaration.knobs}
             inputs = [
-                [port, [[self._keys[source, frame], output] for source, output in wires]]
-                for port, wires in sorted(planned.inputs.items())
+                [port, [[found[source], output] for source, output in wires]] for port, wires in sorted(planned.inputs.items())
             ]
-            follows = planned.is_sequential and frame > self.settings.start
-            before = self._keys[planned.id, frame - 1] if follows else None
-            own = lineage.key_of(declaration, facts, inputs, self.settings, frame, before)
-            self._keys[planned.id, frame] = self._taken.get((planned.id, frame), own)
+            own = lineage.key_of(declaration, facts, inputs, self.settings, frame, before.get(planned.id))
+            found[planned.id] = self._taken.get((planned.id, frame), own)
+        if self._sequential:
+            self._sequences[frame] = tuple(found[name] for name in self._sequential)
+        self._keys[frame] = found
+        while len(self._keys) > FRAMES_OF_KEYS:  # a long shot would hold those of every frame
+            del self._keys[next(iter(self._keys))]
 
     def _fact(self, planned: PlannedNode, knob: Knob, frame: int) -> Any:
         if knob.name in planned.substeps:

@@ -16,7 +16,7 @@ from plan_stages import substeps
 from mpm_nodes.data import FrameContext, Mesh
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.document import Graph, load_graph
-from mpm_nodes.graph.plan import Plan, plan_graph
+from mpm_nodes.graph.plan import FRAMES_OF_KEYS, Plan, plan_graph
 from mpm_nodes.graph.problems import GraphError
 from mpm_nodes.graph.registry import Registry
 
@@ -211,6 +211,14 @@ def test_sequential_keys_do_not_depend_on_the_order_of_questions():
     last = one.key("sim", 9)
     assert [one.key("sim", f) for f in range(1, 9)] == [other.key("sim", f) for f in range(1, 9)]
     assert other.key("sim", 9) == last
+
+
+def test_a_long_shot_holds_keys_of_few_frames():
+    """Of the rest only those of sequential nodes stay, and earlier frames have the keys that they had."""
+    plan, frames = plan_graph(build()), range(1, 4 * FRAMES_OF_KEYS)
+    first = [{node.id: plan.key(node.id, frame) for node in plan.nodes} for frame in frames]
+    assert len(plan._keys) == FRAMES_OF_KEYS and set(map(len, plan._sequences.values())) == {1}
+    assert [{node.id: plan.key(node.id, frame) for node in plan.nodes} for frame in reversed(frames)] == first[::-1]
 
 
 def test_settings_count_where_they_are_asked_for():
