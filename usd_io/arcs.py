@@ -119,7 +119,7 @@ def _count(contents: Mapping[str, _Contents], first: Place, known: dict[Place, t
         InputError: It is the first of too long a chain.
     """
     begun: set[Place] = set()
-    waiting = [first]
+    waiting, depth = [first], 0
     while waiting:
         place = waiting[-1]
         if place in known:
@@ -130,21 +130,29 @@ def _count(contents: Mapping[str, _Contents], first: Place, known: dict[Place, t
         further = [each for _, arcs in spans for each in arcs]
         if place not in begun:
             begun.add(place)
+            depth += 1
+            if depth > LONGEST_CHAIN:  # told here: a chain of a hundred thousand is not walked to its end
+                raise _too_long(contents, first)
             waiting.extend(each for each in further if each not in known and each not in begun)  # the others: a ring, told later
             continue
         count = sum(max(size - 1, 0) for size, _ in spans)  # it stands for the first one itself
         count += sum(known.get(each, (0, 0))[0] for each in further)
         chain = 1 + max((known.get(each, (0, 0))[1] for each in further), default=0)
         if chain > LONGEST_CHAIN:
-            told = f"{place[1]}: is the first of more than {LONGEST_CHAIN} prims that refer to each other"
-            raise InputError(f"{held.layer.identifier}: {told}; export it flattened")
+            raise _too_long(contents, place)
         if place[1] in held.shared:
             prototype = tuple(held.targets[place[1]])
             count = 0 if prototype in prototypes else count
             prototypes.add(prototype)
         known[place] = min(count, MOST_PRIMS + 1), chain
         waiting.pop()
+        depth -= 1
     return known[first][0]
+
+
+def _too_long(contents: Mapping[str, _Contents], first: Place) -> InputError:
+    told = f"{first[1]}: is the first of more than {LONGEST_CHAIN} prims that refer to each other"
+    return InputError(f"{contents[first[0]].layer.identifier}: {told}; export it flattened")
 
 
 def _below(contents: Mapping[str, _Contents], target: Place) -> tuple[int, list[Place]]:

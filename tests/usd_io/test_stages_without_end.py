@@ -180,3 +180,16 @@ def test_names_that_are_not_utf8(tmp_path):
         volume = LevelSet(np.zeros((1, 3), np.int32), np.ones((1, 8, 8, 8), np.float32), 0.1, background=2.0)
         with pytest.raises(OutputError, match="is not UTF-8; rename"):
             write_volumes(folder / "new.vdb", [volume])
+
+
+@pytest.mark.parametrize("arc", ["references", "inherits", "specializes", "payload"])
+def test_a_long_chain_is_not_walked_to_its_end(tmp_path, monkeypatch, arc):
+    """A hundred thousand inherits were walked for half a minute to be refused; a hundred of them are enough to know."""
+    asked: list[object] = []
+    below = arcs._below
+    monkeypatch.setattr(arcs, "_below", lambda contents, target: asked.append(target) or below(contents, target))
+    path = tmp_path / "chain.usda"
+    path.write_text("#usda 1.0\n" + "".join(f'def "a{n}" ({arc} = </a{n + 1}>) {{\n}}\n' for n in range(1500)))
+    with pytest.raises(InputError, match="/a0: is the first of more than 100 prims"):
+        open_stage(path)
+    assert len(asked) <= arcs.LONGEST_CHAIN + 1
