@@ -24,7 +24,7 @@ from typing import Any
 
 from mpm_nodes import children, reads, search_path
 
-__all__ = ["supervise", "wanted"]
+__all__ = ["Waited", "supervise", "wanted"]
 
 PATIENCE = 1.0
 """Seconds from a stop until the child is ended hard: on a busy machine, gone in under two."""
@@ -86,7 +86,7 @@ def _limited(mark: int, watch: _SignalWatch) -> Iterator[list[str]]:
     over, stuck = threading.Event(), list[str]()
 
     def look() -> None:
-        waited = _Waited()
+        waited = Waited()
         while not over.wait(LOOK):
             now = reads.now_read(mark)
             if waited.too_long(now):
@@ -103,7 +103,7 @@ def _limited(mark: int, watch: _SignalWatch) -> Iterator[list[str]]:
         watcher.join()
 
 
-class _Waited:
+class Waited:
     """How long one reading takes, in looks and not by a clock: while a terminal stops both processes none go by."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from mpm_nodes import children
+from mpm_nodes import children, reads, supervisor
 from mpm_nodes.data import OutputError
 from mpm_nodes.farm.job import FarmJob, FarmTask
 from mpm_nodes.graph.folder import Folder
@@ -26,6 +26,9 @@ PATIENCE = 1.0
 """Seconds from the request to stop until tasks are ended hard; whole frames are kept either way."""
 LONGEST = 1000
 """Characters of what is repeated of a log: a message says first what is wrong, and last how to cure it."""
+_CRASHES = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL")
+_UNREADABLE = 5
+"""Exit code of a task that ended in what it read: begun again, it would end there again."""
 _LINE = re.compile(r"openjd_(progress|status): (.*)")
 
 Heard = Callable[[str, str], None]
@@ -61,10 +64,13 @@ class TaskProcess:
         self._log = _opened(self.log)
         self._begun = time.perf_counter()
         self.seconds = 0.0
-        group = {"process_group": 0} if os.name == "posix" else {}
+        self._mark = reads.new_mark() if os.name == "posix" else None  # elsewhere a child inherits no handle
+        self._waited, self._next_look, self._unreadable = supervisor.Waited(), self._begun, ""
+        group = {} if self._mark is None else {"process_group": 0, "pass_fds": [self._mark]}
+        begin = children.NO_MARK if self._mark is None else str(self._mark)
         pipe = subprocess.PIPE
         streams = {"stdin": pipe, "stdout": pipe, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
-        self.process = children.start("mpm_nodes.cli:work", [children.NO_MARK, *arguments], **streams, **group)
+        self.process = children.start("mpm_nodes.cli:work", [begin, *arguments], **streams, **group)
         self._reader = threading.Thread(target=self._read, name=task.id, daemon=True)
         self._reader.start()
 
@@ -81,15 +87,45 @@ class TaskProcess:
     def poll(self) -> int | None:
         """Return the exit code, None while it runs."""
         code = self.process.poll()
-        if code is not None and not self.seconds:
+        if code is None:
+            self._look()
+            return None
+        if not self.seconds:
             self.seconds = max(time.perf_counter() - self._begun, 1e-3)
             self._reader.join(timeout=PATIENCE)
             if self.process.stdin is not None:
                 self.process.stdin.close()
-        if code is None or code < 0:
+            self._read_last(code)
+        if self._unreadable:
+            return _UNREADABLE
+        if code < 0:
             return code
         meant = children.meant(code)
         return 1 if meant is None else meant  # a node that ends the program has not finished the task
+
+    def _look(self) -> None:
+        """End it when it reads one thing for too long."""
+        if self._mark is None or time.perf_counter() < self._next_look:
+            return
+        self._next_look = time.perf_counter() + supervisor.LOOK
+        now = reads.now_read(self._mark)
+        if self._waited.too_long(now):
+            self._unreadable = (
+                f"{now[1]}: it did not end within {supervisor.LONGEST_READ / 60.0:g} minutes to read this; export it again"
+            )
+            self.end(0.0)
+
+    def _read_last(self, code: int) -> None:
+        """Find out whether a library crashed in something that it read."""
+        if self._mark is None:
+            return
+        name, mark = reads.now_read(self._mark)[1], self._mark
+        self._mark = None
+        os.close(mark)
+        crash = next((each for each in _CRASHES if code == -getattr(signal, each)), "")
+        if name and crash:
+            told = f"a library crashed ({crash}) while it read this, which is damaged or nested too deeply"
+            self._unreadable = f"{name}: {told}; export it again"
 
     def stop(self) -> None:
         """Ask it to end after what it is doing."""
@@ -110,7 +146,9 @@ class TaskProcess:
         self.poll()
 
     def last_words(self) -> str:
-        """Return the last line of its log that does not tell progress, for a message."""
+        """Return the last line of its log that does not tell progress, for a message; where it ended in a file, which."""
+        if self._unreadable:
+            return self._unreadable
         with contextlib.suppress(OSError):
             lines = [line.strip() for line in self.log.read_text("utf-8", "replace").splitlines() if line.strip()]
             lines = [line for line in lines if not _LINE.match(line)]

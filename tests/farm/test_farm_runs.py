@@ -14,12 +14,12 @@ import pytest
 from test_farm_job import openjd
 from walking_shot import content, cooked
 
-from mpm_nodes import cli
+from mpm_nodes import children, cli, supervisor
 from mpm_nodes.data import Cancelled
 from mpm_nodes.farm import local
 from mpm_nodes.farm.job import make_job
 from mpm_nodes.farm.local import run_here
-from mpm_nodes.farm.process import TaskProcess
+from mpm_nodes.farm.process import TaskProcess, killed
 from mpm_nodes.farm.submit import write_submission
 from mpm_nodes.graph.document import Graph, load_graph
 from mpm_nodes.graph.executor import execute
@@ -125,6 +125,31 @@ def test_a_long_message_keeps_its_beginning(graph, tmp_path):
     for words, end in (("cure " * 100, "cure"), ("cure " * 300, " ...")):
         each.log.write_text(f"openjd_status: cooking\nno OpenVDB: {words}\nopenjd_progress: 50\n")
         assert each.last_words().startswith("no OpenVDB: cure") and each.last_words().endswith(end)
+
+
+READS = """
+import os, signal, sys, time
+from mpm_nodes import reads
+reads.follow(int(sys.argv[1]))
+with reads.reading("/a/cage.usd"):
+    print("begun", flush=True)
+    os.kill(os.getpid(), signal.SIGSEGV) if {crash} else time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs handles that a child inherits")
+@pytest.mark.parametrize("crash", [True, False])
+def test_a_task_says_in_which_file_it_ended(graph, tmp_path, monkeypatch, crash):
+    """A library that crashed in a file was begun again twice, and the message named none; one that never came back ran on."""
+    job = make_job(graph, tmp_path / "job", chunk=6)
+    monkeypatch.setattr(children, "_FUNCTION", READS.format(crash=crash))
+    monkeypatch.setattr(supervisor, "LOOK", 0.05)
+    monkeypatch.setattr(supervisor, "LONGEST_READ", 0.5)
+    each = TaskProcess(job, job.tasks()[0], 1)
+    while (code := each.poll()) is None:
+        time.sleep(0.01)
+    assert code == 5 and each.last_words().startswith("/a/cage.usd: ")
+    assert ("SIGSEGV" if crash else "did not end within") in each.last_words() and not killed(code)
 
 
 def test_what_is_killed_is_begun_again_but_not_for_ever(graph, tmp_path, pretend):

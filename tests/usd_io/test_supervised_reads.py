@@ -88,7 +88,7 @@ def test_what_never_ends_is_ended(command, monkeypatch, tmp_path, capfd):
 def test_what_goes_on_is_not_ended():
     """A loop over frames, or many files, may take as long as it likes; so may what reads nothing."""
     long = round(supervisor.LONGEST_READ / supervisor.LOOK)
-    waited = supervisor._Waited()
+    waited = supervisor.Waited()
     assert not any(waited.too_long((number, "a.usd")) for number in range(3 * long))
     assert not any(waited.too_long((3 * long, "")) for _ in range(3 * long))
     assert [waited.too_long((1, "b.usd")) for _ in range(long + 1)] == [False] * long + [True]
