@@ -354,16 +354,21 @@ LEAST_VOLUME = 0.1
 
 @inline
 def advance_deformation(F, A):
-    """Return R(A) F, or F where that is packed below a tenth of its volume, and more than F.
+    """Return R(A) F, or F where that is packed below a tenth of its volume, more than F, and against what F resists.
 
     Matter that something faster than its waves runs into piles up within a cell. The grid sees its mass there, but not its motion:
-    F would fall without an end, and store energy that no motion has put in. Where no determinant is positive, 0.1 I.
+    F would fall without an end, and store energy that no motion has put in. Where the step lets |F|^2 / 2 - ln det F fall, F goes
+    on: matter that is stretched one way pulls itself together, and with its F kept would do so for ever, faster and faster. Where
+    no determinant is positive, 0.1 I.
     """
     F_new = matmul(safe_step(A), F)
     o = const(F[0], 0.0)
-    before, after = det(F), det(F_new)
-    F_new = choose(both(after < const(o, LEAST_VOLUME), after < before), F, F_new)
-    lost = det(F_new) <= o
-    if any_lane(lost):
-        F_new = choose(lost, scale(identity(o), const(o, 0.1)), F_new)
+    after = det(F_new)
+    small = after < const(o, LEAST_VOLUME)
+    if any_lane(small):
+        before = det(F)
+        released = const(o, 0.5) * (double_dot(F, F) - double_dot(F_new, F_new)) * after
+        goes_on = both(after > o, released > before - after)  # ln x >= 1 - 1 / x
+        F_new = choose(both(both(small, after < before), negate(goes_on)), F, F_new)
+        F_new = choose(both(after <= o, before <= o), scale(identity(o), const(o, 0.1)), F_new)
     return F_new
