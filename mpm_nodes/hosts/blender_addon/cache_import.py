@@ -123,7 +123,17 @@ def collection_of(tree, scene):
         holder[MARK], holder[OWNER] = name, tree
     if holder.name not in scene.collection.children:
         scene.collection.children.link(holder)
+    if scene.get(followed(holder)) != tree:
+        scene[followed(holder)] = tree
     return holder
+
+
+def followed(holder):
+    """Return the property of a scene that names a collection's tree.
+
+    Blender plays the keys of a tree that a scene refers to; 4.2 and 5.0 do not play those of one that a collection refers to.
+    """
+    return f"{OWNER}_{holder[MARK]}"
 
 
 def take_away(tree):
@@ -131,6 +141,9 @@ def take_away(tree):
     for holder in [each for each in bpy.data.collections if each.get(MARK) and each.get(MARK) == tree.get(MARK)]:
         for thing in [each for each in bpy.data.objects if str(each.get(MARK, "")).startswith(f"{holder[MARK]}/")]:
             _remove(thing)
+        for scene in bpy.data.scenes:
+            if followed(holder) in scene:
+                del scene[followed(holder)]
         bpy.data.collections.remove(holder)
     _drop_unused_caches()
 

@@ -8,13 +8,13 @@ from . import animation, cache_import, knobs, unkeyed
 
 
 def follow(tree, scene):
-    """Let the knobs of a graph follow the timeline: Blender evaluates what a collection of the scene refers to.
+    """Let the knobs of a graph follow the timeline: Blender evaluates what a scene refers to.
 
     Returns whether something had to be made for that, which an undo step must hold.
     """
-    before = len(bpy.data.collections), len(scene.collection.children)
+    before = len(bpy.data.collections), len(scene.collection.children), len(scene.keys())
     cache_import.collection_of(tree, scene)
-    return before != (len(bpy.data.collections), len(scene.collection.children))
+    return before != (len(bpy.data.collections), len(scene.collection.children), len(scene.keys()))
 
 
 def at_frames(scene, frames):
