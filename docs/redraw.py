@@ -43,7 +43,17 @@ TOPICS = {
     "soap_on_water tears_of_wine beads_on_string",
 }
 """Folders of the sheets."""
-FRONT = {"foam_stream": 36, "caramel": 64, "demo": 26, "hot_air": 11}
+FRONT = {
+    "foam_stream": 36,
+    "caramel": 64,
+    "demo": 26,
+    "hot_air": 11,
+    "sponge_bullet": 5,
+    "marshmallow_on_plate": 15,
+    "twisted_sponge": 14,
+    "toothpaste": 39,
+    "viennetta": 54,
+}
 """Frames of the README's thumbnails."""
 HERO = ("settings.cell_size=0.003", "settings.end=60", "melt.time_scale=0.5")
 """What the README's movie changes in `hot_air`: finer, and at half its speed."""
