@@ -62,13 +62,13 @@ cache_import.show = kept
 
 bpy.ops.mesh.primitive_cube_add(size=0.3, location=(0.0, 0.0, 1.0))
 body = bpy.context.object
-def quick():
+def quick(shown=False):
     try:
         bpy.ops.mpm_nodes.quick(preset="jelly", particles=200)
     except RuntimeError as error:
         return str(error)
     made = next(each for each in problems.graph_trees(bpy.data) if cook.job_of(each))
-    made.load_frames = False
+    made.load_frames, made.k_end = shown, 2
     return cook.wait(made, 300)
 kept = os.environ["MPM_NODES_PYTHON"]
 os.environ["MPM_NODES_PYTHON"] = "/nowhere"
@@ -82,6 +82,8 @@ start = environment.command
 environment.command = lambda words, **values: [*start(words, **values), *(["--gone"] if words == "cook" else [])]
 answer["quick_failed"] = [quick(), body.hide_get(), body.hide_render]
 environment.command = start
+environment.build_options = lambda: types.SimpleNamespace(usd=False, openvdb=False)
+answer["quick_unseen"] = [quick(shown=True), body.hide_get(), body.hide_render]
 """
 
 
@@ -100,6 +102,6 @@ def test_what_is_missing_or_breaks_is_said_and_nothing_hangs(tmp_path: Path):
         assert seen[name][:3] == [state, 0, True], (name, seen[name])
     assert "broken on purpose" in seen["_finish"][3] and seen["restore"][0] is None and "broken on purpose" in seen["restore"][1]
     assert "/nowhere" in seen["quick_refused"][0] and "broken on purpose" in seen["quick_broken"][0]
-    assert seen["quick_failed"][0] == "failed"
-    for name in ("quick_refused", "quick_broken", "quick_failed"):
+    assert (seen["quick_failed"][0], seen["quick_unseen"][0]) == ("failed", "done")
+    for name in ("quick_refused", "quick_broken", "quick_failed", "quick_unseen"):
         assert seen[name][1:] == [False, False], (name, seen[name])

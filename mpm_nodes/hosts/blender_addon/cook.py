@@ -268,11 +268,12 @@ def _finish(tree, job):
     kept = f"{len(job.frames)} frame{'' if len(job.frames) == 1 else 's'}"
     if job.frames:
         tree.revision = job.revision
-    elif job.on_failure is not None:
+    if job.on_failure is not None and (job.unseen or not job.frames):
         job.on_failure()
     if job.state == "done":
         scene = history.scene_of(job.scene)
-        said = f"{kept} cooked, in {job.revision}{timeline.rate_differs(tree, scene)}{timeline.ends_before(scene, job.frames)}"
+        timing = timeline.rate_differs(tree, scene) + timeline.ends_before(scene, job.frames)
+        said = f"{kept} cooked, in {job.revision}{'' if job.unseen else timing}"
         problems.report(tree, "\n".join(filter(None, [job.unseen, said, job.warned])), bool(job.unseen))
     elif job.state == "cancelled" or (job.stop_asked and code != 0):
         job.state = "cancelled"

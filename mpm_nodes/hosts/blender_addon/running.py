@@ -34,7 +34,7 @@ class RunningCook:
         lines: What the program wrote on stderr, last lines.
         unseen: Why its frames are not shown, "" where they are.
         warned: What the panel says of its warnings.
-        on_failure: Is called when it ends without a frame; None for nothing.
+        on_failure: Is called when it ends without a frame, or with frames that cannot be shown; None for nothing.
     """
 
     def __init__(self, arguments, folder, scene):
