@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,30 +33,35 @@ def set_looks(particles: Particles, *, looks: tuple[str, ...] = ("foam",)) -> Pa
             matte, snow, foam, marshmallow, toasted, cheese, cream, paste, crust, sponge, chocolate, rubber, wax, jelly, syrup,
             water, wine, lava, metal, or one of those that `collider_look` names.
     """
-    if not looks:
-        raise MpmNodesError(f"set_looks.looks: is empty; choose of {', '.join(LOOKS)}")
-    _check("set_looks.looks", looks)
+    wrong = [name for name in looks if name not in LOOKS]
+    if wrong or not looks:
+        given = f'"{wrong[0]}" is not a look' if wrong else "is empty"
+        raise MpmNodesError(f"set_looks.looks: {given}; choose of {', '.join(LOOKS)}")
     materials = tuple(dataclasses.replace(each, look=looks[k % len(looks)]) for k, each in enumerate(particles.materials))
     return dataclasses.replace(particles, materials=materials)
 
 
+if TYPE_CHECKING:
+
+    class ColliderLook(enum.Enum):
+        """Menu of the looks: its default stands for all of them."""
+
+        WOOD = "wood"
+
+else:
+    ColliderLook = enum.Enum("ColliderLook", [(name.upper(), name) for name in LOOKS], module=__name__)
+    """Menu of the looks."""
+
+
 @node(category="Surface", label="Collider Look", version=1, preflight=collider_passed_on)
-def collider_look(collider: Collider, *, look: str = "wood") -> Collider:
+def collider_look(collider: Collider, *, look: ColliderLook = ColliderLook.WOOD) -> Collider:
     """Choose how renderers shade a collider; wired between it and the cache alone, a new look needs no new simulation.
 
     Args:
         collider: Any collider whose mesh is drawn; the whole floor looks as its level plane does.
-        look: Wood, ceramic, steel, glass, marble, cracker, checker, or one of those that `set_looks` names, as written there.
+        look: Wood, ceramic, steel, glass, marble, cracker, checker, or one of those that `set_looks` names.
     """
-    _check("collider_look.look", (look,))
-    return dataclasses.replace(collider, look=look)
-
-
-def _check(where: str, names: tuple[str, ...]) -> None:
-    """Refuse names of looks that do not exist."""
-    for name in names:
-        if name not in LOOKS:
-            raise MpmNodesError(f'{where}: "{name}" is not a look; choose of {", ".join(LOOKS)}')
+    return dataclasses.replace(collider, look=look.value)
 
 
 def _remembered(told: PreflightContext) -> dict[str, Any]:

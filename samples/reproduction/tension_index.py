@@ -70,7 +70,7 @@ TENSION = (
             127,
             "settings.cell_size=3.158e-5",
             "liquid.bulk_modulus=750000",
-            without=("drop_1", "drop_3", "drop_4", "plate_1", "plate_3", "plate_4", "glass", "wax", "soot"),
+            without=("drop_1", "drop_3", "drop_4", "plate_1", "plate_3", "plate_4", "glass", "wax", "soot", "glass_look", "wax_look"),
             step=4.778,
         ),
         surfaces.drops_on_plates,

@@ -28,7 +28,7 @@ def random_graph(chance: random.Random) -> Graph:
         wires, knobs = {}, {}
         for port in NODES[name].ports:
             fitting = [place for place, kind in outputs if port.accepts(kind)]
-            if fitting and (not port.optional or chance.random() < 0.6):
+            if fitting and (not port.optional or port.name == "sources" or chance.random() < 0.6):
                 wires[port.name] = chance.sample(fitting, min(len(fitting), chance.choice((1, 2)))) if port.many else fitting[-1]
             elif not fitting and not port.optional:
                 return
