@@ -30,8 +30,6 @@ FEW_SEEDS = 50_000
 """Particles that streams may have laid out before the cook already: what comes depends on their layers."""
 FEW_ENOUGH = 1000
 """Particles that are laid out in any case: a thin body may get none."""
-FEW_PLACES = 250_000
-"""Points of the lattice around a body up to which more are laid out, too: a wide sheet may lie between two of its planes."""
 
 
 class Seeding(enum.Enum):
@@ -142,8 +140,7 @@ def seeds_before(
         local = _points(region, placement, 0.5 * settings.cell_size)
         return local @ turn_matrix(placement.rotation, placement.orientation).T + np.asarray(centre, np.float64)
 
-    around = float(np.prod((region.high - region.low) / (0.5 * settings.cell_size) + 2.0))
-    if (count <= FEW_ENOUGH or around <= FEW_PLACES) and not len(seeds()):
+    if count <= FEW_ENOUGH and not len(seeds()):
         raise _no_room(where, region, 0.5 * settings.cell_size)
     return (seeds,)
 

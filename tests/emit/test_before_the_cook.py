@@ -233,15 +233,6 @@ def test_a_body_too_small_for_any_particle_is_refused_before_the_cook(tmp_path: 
     assert preflight.estimate(plan_graph(smaller), 1)["body"]["particles"] > 0
 
 
-def test_a_wide_sheet_between_two_planes_of_the_lattice_is_refused_before_the_cook(tmp_path: Path):
-    """By its volume two thousand particles are expected of it, and there are none."""
-    graph = Graph(cell_size=0.005, start=1, end=2)
-    graph.add("emit_mesh", "sheet", material=graph.add("material_library", "matter"), path=cylinder(tmp_path / "disc.usda", 0.001))
-    assert "no particle fits" in told_problem(graph)
-    graph.set("settings.cell_size", 0.0005)
-    assert preflight.estimate(plan_graph(graph), 1)["sheet"]["particles"] > 1000
-
-
 def test_a_name_that_no_particle_has_is_refused_by_the_cache_before_the_cook():
     """Names of the table, and those of the particles, are not."""
     graph = scene("jelly", 0.1)
