@@ -159,7 +159,8 @@ def digest(text: str | bytes) -> str:
         try:
             document = json.loads(text)
             for each in document["nodes"].values():
-                each.pop("position", None), each.pop("comment", None)
+                for unseen in ("position", "comment"):
+                    each.pop(unseen, None)
             text = json.dumps(document, sort_keys=True)
         except (KeyError, ValueError):
             pass  # several documents, or none
@@ -262,13 +263,13 @@ def draw(names: list[str], cooked: Path | None) -> None:
             wanted = [drawn for drawn in every.values() if name in (drawn.name, drawn.path)]
             scratch = Path(place) / name
             scratch.mkdir(parents=True)
-            maker = _maker(wanted[0])
-            for drawn, image in maker(wanted, scratch, cooked):
-                if image is not None:
-                    (DOCS / drawn.path).parent.mkdir(parents=True, exist_ok=True)
-                    image.save(DOCS / drawn.path, quality=QUALITY, optimize=True)
-                note(drawn)
-                print(f"docs/{drawn.path}  {(DOCS / drawn.path).stat().st_size / 1000:.0f} kB", flush=True)
+            for maker in dict.fromkeys(map(_maker, wanted)):  # a shot and a material may have one name
+                for drawn, image in maker([each for each in wanted if _maker(each) is maker], scratch, cooked):
+                    if image is not None:
+                        (DOCS / drawn.path).parent.mkdir(parents=True, exist_ok=True)
+                        image.save(DOCS / drawn.path, quality=QUALITY, optimize=True)
+                    note(drawn)
+                    print(f"docs/{drawn.path}  {(DOCS / drawn.path).stat().st_size / 1000:.0f} kB", flush=True)
 
 
 def _maker(drawn: Drawn) -> Callable[..., Iterator[tuple[Drawn, Any]]]:

@@ -24,7 +24,7 @@ from typing import Any
 
 from mpm_nodes import children, reads, search_path
 
-__all__ = ["Waited", "supervise", "wanted"]
+__all__ = ["LIMITED", "Waited", "crashed_in", "stuck_in", "supervise", "wanted"]
 
 PATIENCE = 1.0
 """Seconds from a stop until the child is ended hard: on a busy machine, gone in under two."""
@@ -177,8 +177,18 @@ def _say_stopped(args: argparse.Namespace) -> None:
     print(f"mpm-nodes: stopped in the middle of its work; {kept}", file=sys.stderr)
 
 
+def stuck_in(name: str) -> str:
+    """Return what is said of something that cannot be read to its end, with the cure."""
+    return f"{name}: it did not end within {LONGEST_READ / 60.0:g} minutes to read this; export it again"
+
+
+def crashed_in(name: str, signal_name: str) -> str:
+    """Return what is said of something that a library crashes in, with the cure."""
+    return f"{name}: a library crashed ({signal_name}) while it read this, which is damaged or nested too deeply; export it again"
+
+
 def _say_stuck(args: argparse.Namespace, name: str) -> int:
-    text = f"error: {args.command}: {name}: it did not end within {LONGEST_READ / 60.0:g} minutes to read this; export it again"
+    text = f"error: {args.command}: {stuck_in(name)}"
     print(f"mpm-nodes: {text}, smaller or onto a disk that answers{_goes_on(args)}", file=sys.stderr)
     return LIMITED
 
@@ -196,8 +206,7 @@ def _say_killed(args: argparse.Namespace, number: int, name: str = "") -> int:
         text += "export that file smaller" if name else "raise settings.cell_size"
         text += ", or allow more memory"
     elif name:
-        text = f"{begin} {name}: a library crashed ({signal_name}) while it read this, which is damaged or nested too deeply; "
-        text += "export it again"
+        text = f"{begin} {crashed_in(name, signal_name)}"
     elif args.command in READERS:
         text = f"{begin} a library crashed ({signal_name}) on a file that it read; export that file again"
     else:

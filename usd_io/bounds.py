@@ -61,7 +61,7 @@ def store_bounds(layer: Sdf.Layer, framed: Sequence[Any], matter: Sequence[Any],
         layer: Of a frame.
         framed: Boxes, as are the next ones.
         matter: Of points, meshes and volumes.
-        bodies: Of colliders, each with its look.
+        bodies: Of colliders, each with the look of a floor in its place.
     """
     boxes = [np.array(box, np.float64) for box in framed]
     boxes = [box for box in boxes if (box[0] <= box[1]).all()]

@@ -140,7 +140,7 @@ def frame_layer(
     root = f"/{names.name}"
     prim = Sdf.CreatePrimInLayer(layer, root)
     prim.specifier, prim.typeName = Sdf.SpecifierDef, "Xform"
-    framed, matter, bodies = [], [], {}
+    framed, matter, bodies = [], [], []
     taken = set(NAMES)
     if particles is not None:
         matter.append(add_points(layer, f"{root}/particles", particles, number, attributes, width_scale, precision))
@@ -155,15 +155,15 @@ def frame_layer(
     if volumes:
         matter.append(_add_volume(layer, f"{root}/volume", volumes, number, Path(names.volumes(number)).name, taken))
         framed = framed or matter[-1:]
-    for path, body in _shown(names, colliders, taken):
-        bodies[path] = (extent_of(np.asarray(body.mesh.points, np.float32)), _body_look(body))
+    for path, shown, collider in _shown(names, colliders, taken):
+        bodies.append((extent_of(np.asarray(shown.points, np.float32)), collider.look or FLOOR_LOOK))
         if path not in held:
-            add_mesh(layer, path, body.mesh, number)
-            layer.GetPrimAtPath(path).customData = {LOOKS_KEY: bodies[path][1]}
-    extents = [extent for extent, _ in bodies.values()]
+            add_mesh(layer, path, shown, number)
+            layer.GetPrimAtPath(path).customData = {LOOKS_KEY: _body_look(shown, collider)}
+    extents = [extent for extent, _ in bodies]
     set_sample(prim, "extentsHint", Sdf.ValueTypeNames.Float3Array, extents_hint(matter, extents), number)
     _end_blur(layer, number)
-    store_bounds(layer, framed, solid or matter, list(bodies.values()))
+    store_bounds(layer, framed, solid or matter, bodies)
     outlive(layer)
     return layer
 
@@ -177,39 +177,30 @@ def _end_blur(layer: Sdf.Layer, number: int) -> None:
             layer.SetTimeSample(velocities.path, float(number + 1), Sdf.ValueBlock())
 
 
-def _shown(names: CacheNames, colliders: Iterable[Collider], taken: set[str]) -> Iterator[tuple[str, _Body]]:
-    """Yield path and body of the colliders that have a mesh."""
+def _shown(names: CacheNames, colliders: Iterable[Collider], taken: set[str]) -> Iterator[tuple[str, Mesh, Collider]]:
+    """Yield path and mesh of the colliders that have one, and the collider."""
     for collider in colliders:
         if collider.mesh is not None:
-            path = f"/{names.name}/{unique_name('collider_' + collider.name, taken)}"
-            yield path, _Body(collider.mesh, collider.still, collider.look)
+            yield f"/{names.name}/{unique_name('collider_' + collider.name, taken)}", collider.mesh, collider
 
 
-class _Body(NamedTuple):
-    """The mesh of a collider, whether it never moves, and its own look."""
-
-    mesh: Mesh
-    still: bool
-    look: str
-
-
-def _body_look(body: _Body) -> str:
-    """Return the look of a collider: a level square is part of the floor, of which no edge shall be seen."""
-    heights = np.asarray(body.mesh.points)[:, 1]
-    level = len(body.mesh.counts) == 1 and float(np.ptp(heights)) == 0.0
-    return body.look or (FLOOR_LOOK if level else BODIES)
+def _body_look(mesh: Mesh, collider: Collider) -> str:
+    """Return the look of a collider: its own; else a level square is part of the floor, of which no edge shall be seen."""
+    heights = np.asarray(mesh.points)[:, 1]
+    level = len(mesh.counts) == 1 and float(np.ptp(heights)) == 0.0
+    return collider.look or (FLOOR_LOOK if level else BODIES)
 
 
 def still_layer(names: CacheNames, colliders: Iterable[Collider]) -> Sdf.Layer | None:
     """Return the layer of the colliders that never move, in memory, None where all may; export it under `names.still`."""
-    still = [(path, body) for path, body in _shown(names, colliders, set(NAMES)) if body.still]
+    still = [each for each in _shown(names, colliders, set(NAMES)) if each[2].still]
     if not still:
         return None
     layer = Sdf.Layer.CreateAnonymous("still.usdc")
     layer.defaultPrim = names.name
-    for path, body in still:
-        add_mesh(layer, path, body.mesh, None)
-        layer.GetPrimAtPath(path).customData = {STILL: True, LOOKS_KEY: _body_look(body)}
+    for path, mesh, collider in still:
+        add_mesh(layer, path, mesh, None)
+        layer.GetPrimAtPath(path).customData = {STILL: True, LOOKS_KEY: _body_look(mesh, collider)}
     outlive(layer)
     return layer
 

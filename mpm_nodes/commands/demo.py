@@ -13,8 +13,6 @@ from mpm_nodes.commands import cook, ranks
 from mpm_nodes.commands.packaged_samples import sample_graph
 from mpm_nodes.commands.render import show_progress
 from mpm_nodes.data import InputError, MpmNodesError
-from mpm_nodes.graph.folder import Folder
-from mpm_nodes.preview import picture_file
 
 if TYPE_CHECKING:
     from mpm_nodes.preview.pictures import Picture
@@ -63,7 +61,8 @@ def contact_sheet(
 
     Matter is drawn as matter; where the picture colours it by an attribute, a second, smaller row shows that.
     """
-    from mpm_nodes.preview import sheet
+    from mpm_nodes.graph.folder import Folder
+    from mpm_nodes.preview import picture_file, sheet
     from mpm_nodes.preview.pictures import Picture, render_cache
 
     picture = picture or Picture()

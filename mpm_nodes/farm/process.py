@@ -27,8 +27,6 @@ PATIENCE = 1.0
 LONGEST = 1000
 """Characters of what is repeated of a log: a message says first what is wrong, and last how to cure it."""
 _CRASHES = ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL")
-_UNREADABLE = 5
-"""Exit code of a task that ended in what it read: begun again, it would end there again."""
 _LINE = re.compile(r"openjd_(progress|status): (.*)")
 
 Heard = Callable[[str, str], None]
@@ -97,7 +95,7 @@ class TaskProcess:
                 self.process.stdin.close()
             self._read_last(code)
         if self._unreadable:
-            return _UNREADABLE
+            return supervisor.LIMITED  # begun again, it would end there again
         if code < 0:
             return code
         meant = children.meant(code)
@@ -110,9 +108,7 @@ class TaskProcess:
         self._next_look = time.perf_counter() + supervisor.LOOK
         now = reads.now_read(self._mark)
         if self._waited.too_long(now):
-            self._unreadable = (
-                f"{now[1]}: it did not end within {supervisor.LONGEST_READ / 60.0:g} minutes to read this; export it again"
-            )
+            self._unreadable = supervisor.stuck_in(now[1])
             self.end(0.0)
 
     def _read_last(self, code: int) -> None:
@@ -124,8 +120,7 @@ class TaskProcess:
         os.close(mark)
         crash = next((each for each in _CRASHES if code == -getattr(signal, each)), "")
         if name and crash:
-            told = f"a library crashed ({crash}) while it read this, which is damaged or nested too deeply"
-            self._unreadable = f"{name}: {told}; export it again"
+            self._unreadable = supervisor.crashed_in(name, crash)
 
     def stop(self) -> None:
         """Ask it to end after what it is doing."""

@@ -33,7 +33,7 @@ class Look:
         opacity: What renderers show that have no refraction.
         glows: Whether it glows as a black body, by `temperature`.
         pattern: What Cycles draws in `colour` and `second`: "checker", "grain" of wood, "veins" of marble or "crumbs"; empty: none.
-            Other renderers show `colour`.
+            The built-in renderer draws a checked floor; for the rest, as all other renderers, it shows `colour`.
         second: Second colour of the pattern.
     """
 

@@ -19,7 +19,7 @@ from mpm_nodes.preview.pictures import (
     rendered,
 )
 from mpm_nodes.preview.scene import Scene, open_scene
-from mpm_nodes.preview.sheet import contact_sheet, side_by_side
+from mpm_nodes.preview.sheet import contact_sheet, opened, side_by_side
 
 __all__ = ["render_beside"]
 
@@ -57,7 +57,7 @@ def render_beside(
         sides.append(rendered(fixed, place, known, resume))
     images = []
     for exposure, a, b in zip(ready[0].wanted, sides[0].images, sides[1].images, strict=True):
-        both = side_by_side(_opened(a), _opened(b), names)
+        both = side_by_side(*opened((a, b)), names)
         images.append(picture_file.save(both, folder / f"beside.{exposure.name}.{sides[0].engine}.png"))
     footer = f"{names[0]} beside {names[1]}, {sides[0].engine}"
     sheet = contact_sheet(images, sides[0].labels, footer, cell=800)
@@ -78,10 +78,3 @@ def _names(scenes: list[Scene]) -> tuple[str, str]:
         return left, right
     above = [scene.path.absolute().parent.parent.name for scene in scenes]
     return f"{above[0]}/{left}", f"{above[1]}/{right}"
-
-
-def _opened(path: Path):
-    from PIL import Image
-
-    with Image.open(path) as opened:
-        return opened.convert("RGB")

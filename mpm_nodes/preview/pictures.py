@@ -262,7 +262,7 @@ def _made_from(engine: str, ready: Prepared, exposure: Exposure) -> dict[str, An
         "colour_by": repr(scene.colour_by),
         "white": scene.white,
         "colours": {path: list(colour) for path, colour in scene.colours.items()},
-        "floor": [ready.around.ground, ready.around.extent],
+        "floor": [ready.around.ground, ready.around.extent, ready.around.look],
         "view": None if view is None else [view.eye.tolist(), view.right.tolist(), view.up.tolist(), view.focal],
     }
 

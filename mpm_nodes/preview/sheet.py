@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["contact_sheet", "side_by_side"]
+__all__ = ["contact_sheet", "opened", "side_by_side"]
 
 PAPER, INK, LIGHT = (28, 29, 31), (20, 20, 22), (255, 255, 255)
 GAP = 6
@@ -59,7 +59,7 @@ def contact_sheet(
 
 
 def opened(images: Sequence[Path]) -> list[Any]:
-    """Return the pictures of files."""
+    """Return the pictures of files, as PIL images in RGB."""
     from PIL import Image
 
     found = []
