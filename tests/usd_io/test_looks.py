@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -10,11 +11,12 @@ import numpy as np
 import pytest
 
 from mpm_nodes import Graph
-from mpm_nodes.data import Material, Mesh, Particles
+from mpm_nodes.data import FrameContext, GraphSettings, Material, Mesh, Particles
 from mpm_nodes.graph.executor import execute
 from mpm_nodes.graph.validate import validate
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.looks import LOOKS, look_of
+from mpm_nodes.nodes.collide import collide_plane
 from mpm_nodes.nodes.looks import set_looks
 from mpm_nodes.preview.exposures import surroundings
 from mpm_nodes.preview.scene import open_scene
@@ -23,7 +25,9 @@ from usd_io.check import check_cache
 pytest.importorskip("pxr")
 from pxr import Usd, UsdGeom, UsdShade
 
+from usd_io.bounds import floor_of
 from usd_io.meshes import face_materials
+from usd_io.stage import CacheNames, FrameContent, frame_layer
 
 
 def test_every_entry_of_the_library_has_a_look_and_keeps_it_under_its_name():
@@ -243,3 +247,15 @@ def test_a_look_of_a_collider_that_does_not_exist_is_refused():
     graph.add("collider_look", "look", collider=graph.add("collide_plane", "plane"), look="velvet")
     (problem,) = validate(graph)
     assert '"velvet" is not one of the choices' in str(problem) and "wood | ceramic" in str(problem)
+
+
+def test_a_flat_body_of_several_faces_leaves_the_floor_its_look():
+    """It looks as a body itself; the floor in its place does not."""
+    plane = collide_plane(FrameContext(1, GraphSettings()))
+    points = np.asarray(plane.mesh.points)
+    quads = dataclasses.replace(plane.mesh, counts=np.array([3, 3], np.int32), indices=np.array([0, 1, 2, 0, 2, 3], np.int32))
+    for mesh, look in ((plane.mesh, "floor"), (quads, "collider")):
+        content = FrameContent(colliders=(dataclasses.replace(plane, mesh=mesh),))
+        layer = frame_layer(CacheNames("shot"), 1, 24.0, content)
+        assert layer.GetPrimAtPath("/shot/collider_plane").customData["mpm_looks"] == look
+        assert floor_of(layer) == (points[0, 1], "floor")
