@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.sides import kept_apart, sides_seen
+from mpm_nodes.kernels.collisions.sides import PAIRS, kept_apart, sides_seen
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.transfers.binning import BODY_BITS, packed_neighbour
 
-__all__ = ["DEEPEST", "GOAL", "REACH", "block_beside", "fellow_of", "find_around", "node_at", "node_of", "ratio_of", "sides_at"]
+__all__ = ["DEEPEST", "GOAL", "REACH", "block_beside", "fellow_of", "find_around", "node_of", "ratio_of", "sides_at"]
 
 REACH = 0.5 - 1e-6
 """Nodes nearer to a surface than this are in contact [cells]; the layer beyond is that of the fellows. Rounding does not decide."""
@@ -67,12 +67,6 @@ def _copy_at(grid, sides, first, rest):
 
 
 @part
-def node_at(grid, block, x, y, z):
-    """Return the node at places x, y, z counted from a block's first, or -1 where the grid has none."""
-    return node_of(grid, block, grid.block_sides[block] if len(grid.master) else np.int64(0), x, y, z)
-
-
-@part
 def node_of(grid, block, sides, x, y, z):
     """Return the node at places x, y, z counted from a block's first that matter of these sides has, or -1."""
     rest = (x & 3) * 16 + (y & 3) * 4 + (z & 3)
@@ -82,12 +76,22 @@ def node_of(grid, block, sides, x, y, z):
     return _copy_at(grid, sides, beside, rest) if len(grid.master) else np.int64(beside * 64 + rest)
 
 
-@inline
+@part
 def sides_at(grid, block, node):
-    """Return the sides of a block's matter, and of plates that it is too far from to have one, those on which its node lies."""
+    """Return the sides of the matter that shares a node, and of plates that it is too far from to have one, those on which it lies.
+
+    Copies that no plate keeps apart are one node, of which matter near a plate may share only some: whichever block comes first
+    must not decide. Beyond a rim, where matter of both sides meets, it has neither.
+    """
     if len(grid.master) == 0:
         return np.int64(0)
-    matter = grid.block_sides[block]
+    matter, last = np.int64(0), np.int64(block_beside(grid, block, 0, 0, 0))
+    place = grid.packed[last] >> BODY_BITS
+    while last < len(grid.packed) and grid.packed[last] >> BODY_BITS == place:
+        if grid.master[64 * last + node] == grid.master[64 * block + node]:
+            matter |= grid.block_sides[last]
+        last += 1
+    matter &= ~(3 * (matter & (matter >> 1) & PAIRS))
     return matter | kept_apart(matter, sides_seen(matter, 64 * block + node, grid.node_sides))
 
 
@@ -106,11 +110,12 @@ def fellow_of(grid, block, node, phi, n0, n1, n2):
     f0, f1, f2 = np.int64(np.floor(t0 + 1e-6)), np.int64(np.floor(t1 + 1e-6)), np.int64(np.floor(t2 + 1e-6))
     at0, at1, at2 = node >> 4, (node >> 2) & 3, node & 3
     mass = grid.momentum[(block * 64 + node) * 4 + 3]
+    sides = sides_at(grid, block, node)
     found, nearest, out = np.int64(-1), np.inf, 1.0
     d0 = d1 = d2 = np.int64(0)
     # from the nearest corner on: where no other is as near and it will do, it is the one
     nearer = (4 if t0 - f0 > 0.5 else 0) + (2 if t1 - f1 > 0.5 else 0) + (1 if t2 - f2 > 0.5 else 0)
-    alone = min(abs(t0 - f0 - 0.5), abs(t1 - f1 - 0.5), abs(t2 - f2 - 0.5)) > 1e-9
+    alone = min(abs(t0 - f0 - 0.5), abs(t1 - f1 - 0.5), abs(t2 - f2 - 0.5)) > 1e-6
     for other_way in range(8):
         if alone and other_way == 1 and found >= 0:
             break
@@ -120,13 +125,13 @@ def fellow_of(grid, block, node, phi, n0, n1, n2):
         away = (s0 - t0) ** 2 + (s1 - t1) ** 2 + (s2 - t2) ** 2
         # with the goal on a layer of nodes, the next layer is as far on either side: that on one side would be no mirror image
         beside = (s0 > f0 and t0 - f0 < 1e-6) or (s1 > f1 and t1 - f1 < 1e-6) or (s2 > f2 and t2 - f2 < 1e-6)
-        if there < REACH or away > nearest + 1e-9 or beside:
+        if there < REACH or away > nearest + 1e-6 or beside:
             continue
-        other = node_at(grid, block, at0 + s0, at1 + s1, at2 + s2)
+        other = node_of(grid, block, sides, at0 + s0, at1 + s1, at2 + s2)
         if other < 0 or grid.momentum[4 * other + 3] <= grid.least_mass[0]:
             continue
         # of two that lie alike the heavier, so that a turned scene chooses the turned one; rounding does not make one heavier
-        if away < nearest - 1e-9 or grid.momentum[4 * other + 3] > HEAVIER * grid.momentum[4 * found + 3]:
+        if away < nearest - 1e-6 or grid.momentum[4 * other + 3] > HEAVIER * grid.momentum[4 * found + 3]:
             found, nearest, out = other, away, there
             d0, d1, d2 = s0, s1, s2
     if found < 0:

@@ -26,6 +26,7 @@ from mpm_nodes.kernels.level_sets.level_set import FAR, KIND, LEVEL_SET, PLATE, 
 
 __all__ = [
     "MOST_PLATES",
+    "PAIRS",
     "find_masters",
     "hand_out",
     "join_copies",

@@ -255,15 +255,17 @@ def _trilinear_leaf(k, u, bodies):
 def _mean_slope(k, u, along, f, met, bodies):
     """Return the mean of the slopes on the two sides of u where f, its place in its cell along an axis, is on a plane of voxels.
 
-    `met` is the value at u and the slope in its cell, which is the answer elsewhere and where nothing is known on the other side.
+    `met` is the value at u and the slope in its cell. Where only one side is known it is the slope there, and 0 where none is.
     """
     phi, slope = met
     if ON_PLANE <= f <= 1.0 - ON_PLANE:
         return slope
     way = -1.0 if f < ON_PLANE else 1.0
     beyond = _trilinear_at(k, u[0] + way * along[0], u[1] + way * along[1], u[2] + way * along[2], bodies)[1]
-    known = abs(beyond - phi) < STEEP * bodies.lattice_real[k, VOXEL]
-    return 0.5 * (slope + way * (beyond - phi)) if known else slope
+    other, steep = way * (beyond - phi), STEEP * bodies.lattice_real[k, VOXEL]
+    if abs(other) >= steep:
+        return slope if abs(slope) < steep else 0.0
+    return 0.5 * (slope + other) if abs(slope) < steep else other
 
 
 @part

@@ -18,7 +18,7 @@ from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.level_sets.build import pad_leaves
 from mpm_nodes.kernels.level_sets.level_set import FAR, LEAF, PADDED, LeafLevelSet
-from mpm_nodes.kernels.level_sets.sheets import SheetPoints, sheet_points
+from mpm_nodes.kernels.level_sets.sheets import SheetPoints, mean_of_cubes, sheet_points, steepest_axis
 
 __all__ = ["KNOWN", "ThinSheet", "follow_sheets", "sheet_lattices", "thin_sheets"]
 
@@ -147,13 +147,12 @@ def _with_values(lattice: LeafLevelSet, values: np.ndarray) -> LeafLevelSet:
 
 
 def _spread(points: SheetPoints, apart: float) -> SheetPoints:
-    """Return one point of those that lie in one cube and face the same way, with normals that point the same way as before."""
-    axis = np.abs(points.normals).argmax(axis=1)
-    sign = np.take_along_axis(points.normals, axis[:, None], axis=1)[:, 0] > 0.0
-    cubes = np.column_stack([np.floor(points.middles / apart).astype(np.int64), axis, sign])
-    first = np.sort(np.unique(cubes, axis=0, return_index=True)[1])
+    """Return the means of points that lie in one cube and face the same way, with normals that point to the front."""
+    axis = steepest_axis(points.normals)
+    faced = np.take_along_axis(points.normals, axis[:, None], axis=1)[:, 0] > 0.0
     turned = points._replace(normals=points.normals * _front(points))
-    return SheetPoints(*(np.ascontiguousarray(array[first]) for array in turned))
+    middles, normals, halves = mean_of_cubes(points.middles, apart, 2 * axis + faced, turned)
+    return SheetPoints(middles, normals / np.linalg.norm(normals, axis=1, keepdims=True), halves)
 
 
 def _front(points: SheetPoints) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,12 +10,16 @@ import numpy.typing as npt
 
 from mpm_nodes.kernels.level_sets.level_set import LEAF, LeafLevelSet
 
-__all__ = ["Sheet", "SheetPoints", "sheet_points", "thin_sheet"]
+__all__ = ["Sheet", "SheetPoints", "mean_of_cubes", "sheet_points", "steepest_axis", "thin_sheet"]
 
 MOST_POINTS = 4096
 """Points of the surface that are looked at, spread evenly."""
 AT_RIM = 0.75
 """Points nearer to the end of a sheet lie at its rim [thicknesses]: it may be round."""
+ON_BORDER = 1e-6
+"""Points nearer than this to the border of two cubes lie in the inner one [cubes]: rounding does not decide."""
+ALIKE = 1.0 - 1e-4 * np.arange(3)
+"""Factors of the axes, so that rounding does not decide which of two is the longer."""
 STEP = 0.25
 """Length of a step through the body [voxels]."""
 
@@ -94,7 +99,7 @@ def _goes_on(level_set: LeafLevelSet, rays: tuple[np.ndarray, np.ndarray, np.nda
 
 
 def _surface(level_set: LeafLevelSet, spacing: float = 0.0) -> np.ndarray:
-    """Return points of the surface in voxels: all, or one of those in a cube of this edge that face the same way."""
+    """Return points of the surface in voxels: all, or the mean of those in a cube of this edge that face the same way."""
     values = level_set.values
     leaves = np.empty((len(values), 3), np.int64)
     where = np.argwhere(level_set.table >= 0)
@@ -109,10 +114,36 @@ def _surface(level_set: LeafLevelSet, spacing: float = 0.0) -> np.ndarray:
         found.append(points)
         ways.append(2 * axis + (low < 0.0))
     every = np.concatenate(found)
-    if not spacing:
-        return every
-    cubes = np.column_stack([np.floor(every / spacing).astype(np.int64), np.concatenate(ways)])
-    return every[np.sort(np.unique(cubes, axis=0, return_index=True)[1])]
+    return mean_of_cubes(every, spacing, np.concatenate(ways), (every,))[0] if spacing else every
+
+
+def mean_of_cubes(points: np.ndarray, edge: float, kinds: np.ndarray, values: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    """Return the means of values over the points of one kind that lie in one cube.
+
+    The cubes lie evenly about the middle of all points, and means hang on no order: a mirrored body has the mirrored ones.
+
+    Args:
+        points: Shape (n, 3).
+        edge: Edge of the cubes.
+        kinds: Shape (n,), int64.
+        values: Arrays of n rows each.
+    """
+    way = (points - 0.5 * (points.min(axis=0) + points.max(axis=0))) / edge
+    cubes = np.sign(way) * np.floor(np.abs(way) + 0.5 - ON_BORDER)
+    _, first, inverse = np.unique(np.column_stack([cubes.astype(np.int64), kinds]), axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(np.argsort(first))[inverse.ravel()]
+    counts = np.bincount(order)
+    means = []
+    for value in values:
+        total = np.zeros((len(counts), *value.shape[1:]))
+        np.add.at(total, order, value)
+        means.append((total.T / counts).T)
+    return tuple(means)
+
+
+def steepest_axis(normals: np.ndarray) -> np.ndarray:
+    """Return the axis along which each normal is longest; of axes that are alike but for rounding the first."""
+    return (np.abs(normals) * ALIKE).argmax(axis=1)
 
 
 def _normals(level_set: LeafLevelSet, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -153,7 +184,7 @@ def _through(level_set: LeafLevelSet, points: np.ndarray, normals: np.ndarray, r
 
 def _across(normals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return two unit vectors at right angles to each normal and to each other."""
-    least = np.eye(3)[np.argmin(np.abs(normals), axis=1)]
+    least = np.eye(3)[np.argmin(np.abs(normals) + 1.0 - ALIKE, axis=1)]
     first = np.cross(normals, least)
     first /= np.linalg.norm(first, axis=1, keepdims=True)
     return first, np.cross(normals, first)
