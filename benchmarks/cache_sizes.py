@@ -40,7 +40,7 @@ from usd_io.tables import INDICES, flatten_as_before
 
 FRAMES = 24
 PRECISION = 0.001
-BARS = {"now": 30.0, "packed": 20.0}
+TARGETS = {"now": 30.0, "packed": 20.0}
 """Most bytes a particle and frame of the jelly."""
 WAYS = ("before", "now", "packed", "npy", "archive")
 NAMES = CacheNames("cache")
@@ -88,9 +88,9 @@ def jelly(frames: int = FRAMES, cell_size: float = 0.025) -> Graph:
 
 
 def sample(name: str) -> Graph:
-    """Return a packaged sample without its skin."""
+    """Return a packaged sample without its surface."""
     graph = load_graph(sample_graph(name))
-    del graph.nodes["skin"]
+    del graph.nodes["surface"]
     graph.nodes["cache"].inputs.pop("mesh")
     graph.set("settings.end", FRAMES)
     return graph
@@ -217,8 +217,8 @@ def print_table(name: str, found: dict[str, Any]) -> None:
     print("| whole files | " + " | ".join(f"{found['bytes'][way]:.1f}" for way in WAYS) + " |")
     print("| seconds, of a million | " + " | ".join(f"{found['seconds'][way]:.2f}" for way in WAYS) + " |")
     if name == "jelly":
-        for way, bar in BARS.items():
-            print(f"bar of {way}: {bar:g}, {'met' if found['bytes'][way] <= bar else 'missed'}")
+        for way, target in TARGETS.items():
+            print(f"target of {way}: {target:g}, {'met' if found['bytes'][way] <= target else 'missed'}")
     if not found["agree"]:
         print("PARTICLES DO NOT COME BACK AS THEY SHOULD")
 

@@ -254,8 +254,8 @@ def demo(way: str) -> Any:
 
     graph = load_graph(sample_graph("demo"))
     graph.set("settings.cell_size", CELL_SIZE)
-    graph.set("skin.voxel_size", VOXEL_SIZE)
-    for name in {"solve alone": ("cache", "skin"), "nothing written": ("cache",), "all caches": ()}[way]:
+    graph.set("surface.voxel_size", VOXEL_SIZE)
+    for name in {"solve alone": ("cache", "surface"), "nothing written": ("cache",), "all caches": ()}[way]:
         del graph.nodes[name]
     return graph
 

@@ -39,7 +39,7 @@ Part = tuple[tuple[float, float, float], tuple[float, float, float]]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print a table; 1 when a ratio is above its bar."""
+    """Measure and print a table; 1 when a ratio is above its target."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--scenes", nargs="+", choices=SCENES, default=list(SCENES))
     parser.add_argument("--cell", type=float, default=0.004, help="cell size [m]")

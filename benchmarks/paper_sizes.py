@@ -7,7 +7,7 @@
 
 A frame of 1/30 s is solved in `--parts` parts by slow motion (keyed bodies move as much slower), and `--count` of them are timed; a
 frame takes as much as a part times parts. Solves alone: no surfaces, pictures and files. The quick size is run before, so that
-kernels are loaded. The exit code is 1 when a sample misses its bar in the paper's size.
+kernels are loaded. The exit code is 1 when a sample misses its target in the paper's size.
 """
 
 from __future__ import annotations
@@ -32,11 +32,14 @@ FASTER = {"letters": 15.0, "hot_stream": 5.0, "hot_air": 5.0, "candied_apple": 5
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print a table and the stages of each sample; 1 when one misses its bar in the paper's size."""
+    """Measure and print a table and the stages of each sample; 1 when one misses its target in the paper's size."""
     args = arguments_of(arguments)
     if busy_warning():
         print(f"warning: {busy_warning()}", flush=True)
-    rows = ["| sample | particles | substeps a frame | s a frame | source, s | times less | bar |", "|---|---|---|---|---|---|---|"]
+    rows = [
+        "| sample | particles | substeps a frame | s a frame | source, s | times less | target |",
+        "|---|---|---|---|---|---|---|",
+    ]
     missed = False
     for name in args.names:
         row, lines, holds = measured(name, args)
@@ -48,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measured(name: str, args: argparse.Namespace) -> tuple[str, list[str], bool]:
-    """Return a row of the table, the stages of a sample with their shares, and whether it holds its bar."""
+    """Return a row of the table, the stages of a sample with their shares, and whether it holds its target."""
     stated, least = 60.0 * sample_named(name).paper.minutes, FASTER[name]
     solved(name, "quick", args, 1)
     watch, particles, fps = solved(name, args.size, args, args.count)

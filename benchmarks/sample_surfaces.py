@@ -35,10 +35,10 @@ from mpm_nodes.data import Mesh, MpmNodesError
 from mpm_nodes.kernels.level_sets.mesh_level_set import mesh_level_set
 from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
 from mpm_nodes.kernels.level_sets.winding import winding_numbers, winding_tree
-from mpm_nodes.nodes.skin import volumes_of
+from mpm_nodes.nodes.particle_surface import volumes_of
 from mpm_nodes.nodes.surface import surface_particles
 from usd_io.collider_meshes import StageMeshes
-from usd_io.skins import enclosed_volume
+from usd_io.mesh_volumes import enclosed_volume
 from usd_io.stage_reader import frames_of, read_points
 
 PLACES = (0.3, 0.6, 0.9)

@@ -32,7 +32,7 @@ COLLOCATED = {"preset": "explicit_apic", "set": {"kernel": "cubic", "transfer": 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print a table; 1 when the bar is missed."""
+    """Measure and print a table; 1 when the target is missed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--particles", type=int, default=1_000_000)
     parser.add_argument("--threads", type=int, default=numba.config.NUMBA_NUM_THREADS)

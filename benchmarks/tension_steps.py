@@ -6,7 +6,7 @@
 
 The parts are those of the table: (1) samples and balance points, (2) particles to grid and the update there, (3) grid to
 particles, merging, and what particles do by themselves. A sort counts to (2). Solves alone: no surfaces, pictures and files. The
-source's machine has 24 cores. The exit code is 1 when a sample that has a bar misses it in the paper's size.
+source's machine has 24 cores. The exit code is 1 when a sample that has a target misses it in the paper's size.
 """
 
 from __future__ import annotations
@@ -112,12 +112,12 @@ class _Watch(Progress):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print a table; 1 when a sample with a bar misses it in the paper's size."""
+    """Measure and print a table; 1 when a sample with a target misses it in the paper's size."""
     args = arguments_of(arguments)
     if busy_warning():
         print(f"warning: {busy_warning()}", flush=True)
     print("| sample | particles (source) | samples (source) | sampling, ms (source) | to the grid, update | to the particles "
-          "| times less | bar |\n|---|---|---|---|---|---|---|---|")  # fmt: skip
+          "| times less | target |\n|---|---|---|---|---|---|---|---|")  # fmt: skip
     missed = False
     for name in args.names:
         row, found = TABLE[name], measured(name, args.size, args.count, args.overrides)

@@ -1,4 +1,4 @@
-"""Every bar that the engine is to reach on two cores, next to what this machine measures now: bar, measured, met or missed.
+"""Every target that the engine is to reach on two cores, next to what this machine measures now: target, measured, met or missed.
 
     python benchmarks/to_reach.py                      # all parts, one after the other: about an hour
     python benchmarks/to_reach.py --only peers counts  # some of them
@@ -11,7 +11,7 @@ cores   predicted speeds on 8, 16 and 64 cores
 cold    process start to third substep, cache empty and then full, on two cores and on one
 caches  what writing costs a cook; surfaces of a million particles
 
-Nothing else may run. The exit code is 1 when a bar is missed.
+Nothing else may run. The exit code is 1 when a target is missed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PRESETS = (
 
 
 @dataclass(frozen=True)
-class Bar:
+class Target:
     """One figure: at least `bound`, or at most; None where it is only listed.
 
     Attributes:
@@ -79,7 +79,7 @@ class Bar:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure and print; 1 when a bar is missed."""
+    """Measure and print; 1 when a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", nargs="+", choices=[*PARTS], default=[*PARTS], help="parts to run (default: all)")
     parser.add_argument("--particles", type=int, default=1_000_000, help="of all scenes (default: %(default)s)")
@@ -87,48 +87,48 @@ def main(arguments: list[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     if busy_warning():
         print(f"warning: {busy_warning()}", flush=True)
-    bars: list[Bar] = []
+    targets: list[Target] = []
     for name in args.only:
-        for bar in PARTS[name](args.particles):
-            bars.append(bar)
-            print(line(bar), flush=True)
-    print(f"\n{'':70} {'bar':>10} {'measured':>10}")
-    for bar in bars:
-        print(line(bar))
+        for target in PARTS[name](args.particles):
+            targets.append(target)
+            print(line(target), flush=True)
+    print(f"\n{'':70} {'target':>10} {'measured':>10}")
+    for target in targets:
+        print(line(target))
     if args.json:
-        args.json.write_text(json.dumps([{**asdict(bar), "verdict": bar.verdict} for bar in bars], indent=1) + "\n")
-    return 1 if any(bar.verdict in ("MISSED", "NOT MEASURED") for bar in bars) else 0
+        args.json.write_text(json.dumps([{**asdict(target), "verdict": target.verdict} for target in targets], indent=1) + "\n")
+    return 1 if any(target.verdict in ("MISSED", "NOT MEASURED") for target in targets) else 0
 
 
-def line(bar: Bar) -> str:
+def line(target: Target) -> str:
     """Return a line of the table."""
-    bound = "" if bar.bound is None else f"{'<=' if bar.at_most else '>='} {bar.bound:g}"
-    measured = "-" if bar.measured is None else f"{bar.measured:.3g}"
-    return f"{bar.text:70} {bound:>10} {measured:>10} {bar.unit:26} {bar.verdict}"
+    bound = "" if target.bound is None else f"{'<=' if target.at_most else '>='} {target.bound:g}"
+    measured = "-" if target.measured is None else f"{target.measured:.3g}"
+    return f"{target.text:70} {bound:>10} {measured:>10} {target.unit:26} {target.verdict}"
 
 
 # ---------------------------------------------------------------- rates
-def rates(particles: int) -> Iterator[Bar]:
+def rates(particles: int) -> Iterator[Target]:
     """Rates of the cube and of foam, for this processor and for AVX2."""
     wide = _has_avx512()
     kinds = [("AVX-512", {}, 65.0, 35.0)] if wide else []
     for kind, environment, quadratic, flip in [*kinds, ("AVX2", AVX2, 20.0, 14.0)]:
         found = {r["law"]: _rate(r) for r in _bench(environment, "--law", *LAWS, "--particles", str(particles))}
         cubic = _bench(environment, "--kernel", "cubic", "--transfer", "flip", "--particles", str(particles))
-        yield Bar(f"{kind}: neo-Hookean, quadratic", found["neo_hookean"], quadratic, RATE)
+        yield Target(f"{kind}: neo-Hookean, quadratic", found["neo_hookean"], quadratic, RATE)
         if kind == "AVX2":
-            yield Bar(f"{kind}: the same, stretch", found["neo_hookean"], 24.4, RATE)
-        yield Bar(f"{kind}: neo-Hookean, cubic FLIP", _rate(cubic[0]), flip, RATE)
+            yield Target(f"{kind}: the same, stretch", found["neo_hookean"], 24.4, RATE)
+        yield Target(f"{kind}: neo-Hookean, cubic FLIP", _rate(cubic[0]), flip, RATE)
         for law in ("fixed_corotated", "snow"):
-            yield Bar(f"{kind}: {law} beside neo-Hookean", found[law] / found["neo_hookean"], 0.8, "of its rate")
+            yield Target(f"{kind}: {law} beside neo-Hookean", found[law] / found["neo_hookean"], 0.8, "of its rate")
         for law in ("smore_interior", "smore_exterior"):
-            yield Bar(f"{kind}: {law}, quadratic", found[law], None, RATE)
+            yield Target(f"{kind}: {law}, quadratic", found[law], None, RATE)
         (foam,) = _bench(environment, "--scene", "foam", "--particles", str(particles))
-        yield Bar(f"{kind}: foam with tearing, cubic FLIP", _rate(foam), None, RATE)
+        yield Target(f"{kind}: foam with tearing, cubic FLIP", _rate(foam), None, RATE)
         if kind != "AVX2" or not wide:
             share = 100.0 * foam["stage_seconds"].get("avoid_a_void", 0.0) * foam["substeps"] / foam["total_seconds"]
-            yield Bar("foam: resampling, every 50 substeps", share, 10.0, "% of a substep", at_most=True)
-            yield Bar("foam: memory of a particle", foam["bytes_per_particle"], 320.0, "bytes", at_most=True)
+            yield Target("foam: resampling, every 50 substeps", share, 10.0, "% of a substep", at_most=True)
+            yield Target("foam: memory of a particle", foam["bytes_per_particle"], 320.0, "bytes", at_most=True)
 
 
 def _rate(record: dict[str, Any]) -> float:
@@ -156,19 +156,19 @@ def _has_avx512() -> bool:
 
 
 # ---------------------------------------------------------------- peers, counts, cores
-def peers(particles: int) -> Iterator[Bar]:
+def peers(particles: int) -> Iterator[Target]:
     """Ratios to the fastest form of any peer, which both runs share."""
     kinds = [("AVX-512", {}, 7.0)] if _has_avx512() else []
     for kind, environment, least in [*kinds, ("AVX2", AVX2, 5.0)]:
         command = [sys.executable, str(HERE / "against_peers.py"), "--particles", str(particles)]
         records = _figures(environment, command)
         ratios = [record["ratio"] for record in records if record["ratio"] is not None]
-        yield Bar(f"{kind}: beside the best peer", min(ratios, default=None), least, "times")
+        yield Target(f"{kind}: beside the best peer", min(ratios, default=None), least, "times")
         if kind == "AVX2":
-            yield Bar(f"{kind}: the same, stretch", min(ratios, default=None), 6.0, "times")
+            yield Target(f"{kind}: the same, stretch", min(ratios, default=None), 6.0, "times")
 
 
-def counts(particles: int) -> Iterator[Bar]:
+def counts(particles: int) -> Iterator[Target]:
     """Instructions a particle, both loops."""
     from mpm_nodes.bench import instructions
     from mpm_nodes.bench.rows import Row
@@ -178,29 +178,31 @@ def counts(particles: int) -> Iterator[Bar]:
         for name in ("instructions", "stack", "branches"):
             whole = sum(getattr(instructions.total(parts), name) for parts in loops.values())
             most = sum(getattr(ceiling, name) for ceiling in instructions.CEILINGS[cpu].values())
-            yield Bar(f"{cpu}: {name}, scatter and gather", whole, most, "a particle", at_most=True)
+            yield Target(f"{cpu}: {name}, scatter and gather", whole, most, "a particle", at_most=True)
 
 
-def cores(particles: int) -> Iterator[Bar]:
+def cores(particles: int) -> Iterator[Target]:
     """Predicted shares of the ideal speed."""
     for record in _bench({}, "--cores", "--particles", str(particles)):
-        yield Bar(f"{record['scene']}: serial part", 100.0 * record["serial_share"], None, "% of a substep")
-        yield Bar(f"{record['scene']}: memory moved", record["bytes_moved"], None, "bytes a particle")
+        yield Target(f"{record['scene']}: serial part", 100.0 * record["serial_share"], None, "% of a substep")
+        yield Target(f"{record['scene']}: memory moved", record["bytes_moved"], None, "bytes a particle")
         for number, predicted in record["cores"].items():
-            yield Bar(f"{record['scene']}: predicted on {number} cores", 100.0 * predicted["share"], 60.0, "% of the ideal")
+            yield Target(f"{record['scene']}: predicted on {number} cores", 100.0 * predicted["share"], 60.0, "% of the ideal")
 
 
 # ---------------------------------------------------------------- cold start
-def cold(particles: int) -> Iterator[Bar]:
+def cold(particles: int) -> Iterator[Target]:
     """Process start to third substep, by preset."""
     for preset in PRESETS:
         most = 10.0 if preset in EXPLICIT else 15.0
         for threads in (2, 1):
             folder = tempfile.mkdtemp()
             try:
-                yield Bar(f"cold start, {preset}, free cores: {threads}", started(preset, folder, threads), most, "s", at_most=True)
+                yield Target(
+                    f"cold start, {preset}, free cores: {threads}", started(preset, folder, threads), most, "s", at_most=True
+                )
                 if threads == 2 and preset == "explicit_apic":
-                    yield Bar(f"warm start, {preset}", started(preset, folder, threads), 0.7, "s", at_most=True)
+                    yield Target(f"warm start, {preset}", started(preset, folder, threads), 0.7, "s", at_most=True)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
 
@@ -226,17 +228,17 @@ def started(preset: str, cache: str, threads: int) -> float:
 
 
 # ---------------------------------------------------------------- caches and surfaces
-def caches(particles: int) -> Iterator[Bar]:
+def caches(particles: int) -> Iterator[Target]:
     """What writing costs a cook, and surfaces."""
     command = [sys.executable, str(HERE / "caches.py"), "--particles", str(particles), "--only", "cook", "surface"]
     for record in _figures({}, command):
         if record["what"] == "all caches against nothing written":
-            yield Bar("a cook with all caches beside one that writes nothing", record["figure"], 8.0, "% longer", at_most=True)
+            yield Target("a cook with all caches beside one that writes nothing", record["figure"], 8.0, "% longer", at_most=True)
         elif record["what"].startswith("surface"):
-            yield Bar(f"{record['what']}, {particles:,} particles", record["figure"], 2.0, "s", at_most=True)
+            yield Target(f"{record['what']}, {particles:,} particles", record["figure"], 2.0, "s", at_most=True)
 
 
-PARTS: dict[str, Callable[[int], Iterator[Bar]]] = {
+PARTS: dict[str, Callable[[int], Iterator[Target]]] = {
     "rates": rates,
     "peers": peers,
     "counts": counts,

@@ -15,9 +15,9 @@ from mpm_nodes.data import InputError
 from usd_io.clips import clip_sets, clipped_prims, layers_of, left_behind, named_assets
 from usd_io.intact import damage
 from usd_io.looks import check_colour
+from usd_io.mesh_volumes import check_volume
 from usd_io.packing import PACKED, holds_points, sampled, unpacked
 from usd_io.relink import CURE
-from usd_io.skins import check_volume
 from usd_io.speeds import check_velocities
 from usd_io.stage_reader import open_stage, sample_times
 from usd_io.time_codes import per_second

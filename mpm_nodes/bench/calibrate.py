@@ -54,7 +54,7 @@ def _median(call: Callable[[], Any]) -> float:
 @functools.cache
 def _kernels() -> tuple[Callable, Callable, Callable]:
     """Return the triad, and chains of multiply-adds that stay in registers: six fit AVX2, twelve feed two AVX-512 units."""
-    from numba import prange  # here: this room is imported where numba may not be
+    from numba import prange  # here: this package is imported where numba may not be
 
     @compiled(parallel=True)
     def triad(a, b, c, s):

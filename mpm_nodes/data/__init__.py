@@ -1,4 +1,4 @@
-"""What every other room speaks of: errors, units, fields, domains, markers of signatures, and values on wires.
+"""What every other package speaks of: errors, units, fields, domains, markers of signatures, and values on wires.
 
 Everything here is SI, numpy only, and frozen once published. Importing it loads neither numba nor pxr.
 """

@@ -1,4 +1,4 @@
-"""Fields: everything that any room needs to know about a quantity that a domain's elements carry, stated once."""
+"""Fields: everything that any package needs to know about a quantity that a domain's elements carry, stated once."""
 
 from __future__ import annotations
 

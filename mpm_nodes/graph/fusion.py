@@ -5,7 +5,7 @@ each other become one call, wherever they stand and whoever wrote them. The numb
 Fusion is found in the plan, never in the graph: wires, knobs and hazards are those of the stages, and a stage without a fragment in
 between keeps them apart.
 
-This room knows no physics: of a fragment it reads `joins` (it can share a loop), `gathers` and `scatters` (grid arrays that its
+This package knows no physics: of a fragment it reads `joins` (it can share a loop), `gathers` and `scatters` (grid arrays that its
 loop reads from and adds to), `source` and `into` (an array that others' scatters may go to instead), `mark` (particles that go)
 and `idle` (no loop, and often nothing to do).
 """

@@ -1,6 +1,6 @@
 """A cook on several ranks: rank 0 cooks and writes as ever, the others cook the solves with it and write their checkpoints.
 
-This room knows of a team what it takes to go along: `rank`, `from_first` (what rank 0 tells) and `to_first` (what the others do).
+This package knows of a team what it takes to join in: `rank`, `from_first` (what rank 0 tells) and `to_first` (what the others do).
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.caches",
     "mpm_nodes.nodes.export",
 )
-STAGE_ROOM = "mpm_nodes.solver.stages"
+STAGE_PACKAGE = "mpm_nodes.solver.stages"
 PATH_VARIABLE = "MPM_NODES_PATH"
 ENTRY_POINTS = "mpm_nodes"
 LISTING = "mpm-nodes nodes"
@@ -199,9 +199,9 @@ def load(path: str | None = None, builtin: bool = True, entry_points: bool = Tru
 
 def _add_stages(registry: Registry) -> None:
     """Add this package's stages; their kernels need numba, so they are imported when first asked for."""
-    room = importlib.import_module(STAGE_ROOM)
-    for name in room.MODULES:
-        registry.add_module(importlib.import_module(f"{STAGE_ROOM}.{name}"))
+    package = importlib.import_module(STAGE_PACKAGE)
+    for name in package.MODULES:
+        registry.add_module(importlib.import_module(f"{STAGE_PACKAGE}.{name}"))
 
 
 def _add_entry_point(registry: Registry, entry: importlib.metadata.EntryPoint) -> None:

@@ -74,7 +74,7 @@ COLOURS: dict[str, tuple[float, float, float]] = {
 }
 """Colours of wires by type; types of users' nodes get one made from their name."""
 
-ROOMS: dict[str, tuple[float, float, float]] = {
+CATEGORIES: dict[str, tuple[float, float, float]] = {
     "Material": (0.47, 0.33, 0.18),
     "Emit": (0.20, 0.33, 0.47),
     "Collide": (0.34, 0.34, 0.36),
@@ -229,7 +229,7 @@ def _own_colour(name: str, value: float) -> tuple[float, float, float]:
 
 def _categories(nodes: Iterable[NodeDeclaration]) -> list[dict[str, Any]]:
     names = dict.fromkeys((*(declaration.category for declaration in nodes), STAGES))
-    return [{"name": name, "colour": list(ROOMS.get(name) or _own_colour(name, 0.42))} for name in names]
+    return [{"name": name, "colour": list(CATEGORIES.get(name) or _own_colour(name, 0.42))} for name in names]
 
 
 # ---------------------------------------------------------------- nodes and stages

@@ -26,7 +26,7 @@ class Look:
         roughness: Of the reflection.
         metallic: 1 for metals.
         subsurface: Share of the diffuse light that travels inside.
-        depth: How far light travels inside until 1/e of it is left [m]: under the skin, or through clear matter.
+        depth: How far light travels inside until 1/e of it is left [m]: under the surface, or through clear matter.
         clear: Share of the light that goes through; 1 is clear as glass.
         tint: Colour of what goes through matter of that depth.
         refraction: Index of refraction.

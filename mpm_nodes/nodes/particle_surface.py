@@ -10,7 +10,7 @@ import numpy as np
 from mpm_nodes.data import LevelSet, Mesh, Particles
 
 if TYPE_CHECKING:
-    from mpm_nodes.kernels.surfaces.mesh_volume import Books
+    from mpm_nodes.kernels.surfaces.mesh_volume import Balance
     from mpm_nodes.kernels.surfaces.splat import SortedParticles, Stretched
 
 VOXEL = 0.6
@@ -78,7 +78,7 @@ def volumes_of(particles: Particles) -> tuple[np.ndarray, float]:
 
 def level_set_of(
     bins: SortedParticles, origins: np.ndarray, shape: Shape, volumes: np.ndarray | None
-) -> tuple[LevelSet, Books | None]:
+) -> tuple[LevelSet, Balance | None]:
     """Return the blended spheres as a distance, smoothed, and moved to where they hold `volumes` (None: left there).
 
     Args:
@@ -89,7 +89,7 @@ def level_set_of(
     """
     from mpm_nodes.kernels.surfaces.anisotropy import Kernels, kernels_of
     from mpm_nodes.kernels.surfaces.filter import LEAF, leaf_neighbours, redistance, sort_leaves
-    from mpm_nodes.kernels.surfaces.mesh_volume import Books
+    from mpm_nodes.kernels.surfaces.mesh_volume import Balance
     from mpm_nodes.kernels.surfaces.neighbourhoods import deposit_particles
     from mpm_nodes.kernels.surfaces.splat import blend_spheres
     from mpm_nodes.kernels.surfaces.volume import NarrowBand, contents, match_volume
@@ -120,12 +120,12 @@ def level_set_of(
     values = values if thin is None else np.minimum(values, thin)
     if shape.smoothing or kernels.thin or volumes is not None:
         values = redistance(values, neighbours, dx, band)
-    books = None
+    balance = None
     if filled is not None:
         final = NarrowBand(values, neighbours, dx, band)
-        books = Books(filled, contents(final)[0], values, neighbours, keys, final.near(), dx)
+        balance = Balance(filled, contents(final)[0], values, neighbours, keys, final.near(), dx)
     near = (values < band).any(axis=(1, 2, 3))
-    return LevelSet(origins[near], values[near], dx, background=band, kind="level_set", name="surface"), books
+    return LevelSet(origins[near], values[near], dx, background=band, kind="level_set", name="surface"), balance
 
 
 def _smoothed(
@@ -153,7 +153,7 @@ def _shown(drops: SortedParticles, stretched: Stretched, origins: np.ndarray, sh
     return blend_spheres(drops, origins, shape.voxel_size, drops.edge, half, limit, far, stretched)
 
 
-def holding(mesh: Mesh, books: Books, volumes: np.ndarray, shape: Shape) -> Mesh:
+def holding(mesh: Mesh, balance: Balance, volumes: np.ndarray, shape: Shape) -> Mesh:
     """Return the mesh with its points moved until it holds the volumes [m^3], shape (n,), of the particles."""
     from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
     from mpm_nodes.kernels.surfaces.mesh_volume import match_mesh
@@ -161,5 +161,5 @@ def holding(mesh: Mesh, books: Books, volumes: np.ndarray, shape: Shape) -> Mesh
     if not len(mesh.points):
         return mesh
     corners, spacing = triangulate(mesh.counts, mesh.indices)[0], shape.spacing
-    points = match_mesh(mesh.points, corners, books, float(volumes.sum()), SPREAD * spacing, OUTWARD * spacing)
+    points = match_mesh(mesh.points, corners, balance, float(volumes.sum()), SPREAD * spacing, OUTWARD * spacing)
     return replace(mesh, points=points)

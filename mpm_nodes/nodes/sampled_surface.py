@@ -13,7 +13,7 @@ from mpm_nodes.graph.declare import PreflightContext, node
 from mpm_nodes.nodes.bodies import passed_on
 from mpm_nodes.nodes.derived import known_as, refuse_unknown
 from mpm_nodes.nodes.dressing import dressed, with_columns
-from mpm_nodes.nodes.skin import REACH
+from mpm_nodes.nodes.particle_surface import REACH
 
 BYTES = 250
 """What a particle takes at the peak."""

@@ -16,7 +16,7 @@ from mpm_nodes.nodes.bodies import marks
 from mpm_nodes.nodes.derived import column, known_as, own_name, refuse_unknown
 from mpm_nodes.nodes.dressing import dressed, with_columns
 from mpm_nodes.nodes.libraries import OPENVDB
-from mpm_nodes.nodes.skin import HALF_WIDTH, MOST, REACH, VOXEL, Shape, holding, level_set_of, volumes_of
+from mpm_nodes.nodes.particle_surface import HALF_WIDTH, MOST, REACH, VOXEL, Shape, holding, level_set_of, volumes_of
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.surfaces.splat import SortedParticles

@@ -112,7 +112,11 @@ def _numbers(view: View) -> dict[str, Any]:
 
 def _floors(scene: Scene, frame: int, show: str, ground: float) -> list[str]:
     """Return the names of the squares in whose place the ground lies."""
-    return [skin.path.rsplit("/", 1)[1] for skin in scene.shapes(frame, show).skins if skin.floor and skin.height <= ground]
+    return [
+        surface.path.rsplit("/", 1)[1]
+        for surface in scene.shapes(frame, show).surfaces
+        if surface.floor and surface.height <= ground
+    ]
 
 
 def _colours(scene: Scene, frame: int) -> dict[str, list[float]]:
@@ -122,9 +126,9 @@ def _colours(scene: Scene, frame: int) -> dict[str, list[float]]:
         shapes = scene.shapes(frame, show)
         for cloud in shapes.clouds:
             found[cloud.path.rsplit("/", 1)[1]] = [float(c) for c in cloud.colours.mean(axis=0)]
-        for skin in shapes.skins:
-            found[skin.path.rsplit("/", 1)[1]] = (
-                [float(c) for c in skin.colours.reshape(-1, 3).mean(axis=0)] if len(skin.colours) else [0.5] * 3
+        for surface in shapes.surfaces:
+            found[surface.path.rsplit("/", 1)[1]] = (
+                [float(c) for c in surface.colours.reshape(-1, 3).mean(axis=0)] if len(surface.colours) else [0.5] * 3
             )
     return found
 

@@ -145,7 +145,7 @@ def surroundings(scenes: Sequence[Scene], frames: Sequence[int], show: str) -> B
     radius = 0.5 * float(np.linalg.norm(high - low)) + 1e-6
     lowest = min(float(box[0][1]) for shapes in seen if (box := shapes.without_floor().bounds() or shapes.bounds()) is not None)
     floors = [floor[1] for scene in scenes if (floor := scene.floor()) is not None]
-    planes = {skin.height: skin.floor for shapes in seen for skin in shapes.skins if skin.floor}
+    planes = {surface.height: surface.floor for shapes in seen for surface in shapes.surfaces if surface.floor}
     plane = level_of(planes, lowest, radius)
     if plane is None:
         return Backdrop(low, high, min([lowest - APART * radius, *floors]), radius)

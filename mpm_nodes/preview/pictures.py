@@ -166,7 +166,7 @@ def prepared(scenes: Sequence[Scene], frames: Sequence[int], engine: str, pictur
         for scene in scenes:
             scene.colour_by = colours
     shown = picture.show or "surface"
-    if picture.colour_by and not all(scene.skin_carries(picture.colour_by, frames[-1]) for scene in scenes):
+    if picture.colour_by and not all(scene.surface_carries(picture.colour_by, frames[-1]) for scene in scenes):
         shown = "points"  # the surface has no such attribute
     standing = frames if picture.around is None else range(picture.around[0], picture.around[1] + 1)
     around = surroundings(scenes, standing, shown)

@@ -45,7 +45,7 @@ class Cloud:
 
 
 @dataclass(frozen=True)
-class Skin:
+class Surface:
     """Triangles of one mesh prim: points [m] (n, 3), triangles (t, 3), normals and linear colours of their corners (t, 3, 3).
 
     `glow` is the light of their own, of the same shape, or None. `matter` says that the mesh was made from particles; `floor` is
@@ -84,24 +84,26 @@ class Shapes:
     """Everything drawn at one frame."""
 
     clouds: tuple[Cloud, ...] = ()
-    skins: tuple[Skin, ...] = ()
+    surfaces: tuple[Surface, ...] = ()
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the least and greatest corner [m], or None when there is nothing."""
-        return _around([_extent(shape) for shape in (*self.clouds, *self.skins)])
+        return _around([_extent(shape) for shape in (*self.clouds, *self.surfaces)])
 
     def framed(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the corners of what a fitted camera shall show [m]: bodies, and the bulk of the matter without far drops."""
         from usd_io.bounds import bulk
 
         boxes = [bulk(_extent(cloud), cloud.positions) for cloud in self.clouds if len(cloud.positions)]
-        for skin in self.skins:
-            boxes.append(bulk(_extent(skin), skin.points) if skin.matter and len(skin.points) else _extent(skin))
+        for surface in self.surfaces:
+            boxes.append(bulk(_extent(surface), surface.points) if surface.matter and len(surface.points) else _extent(surface))
         return _around(boxes)
 
     def without_floor(self, ground: float = np.inf) -> Shapes:
         """Return the same without the squares that show the floor, at the height `ground` [m] or lower."""
-        return replace(self, skins=tuple(skin for skin in self.skins if not (skin.floor and skin.height <= ground)))
+        return replace(
+            self, surfaces=tuple(surface for surface in self.surfaces if not (surface.floor and surface.height <= ground))
+        )
 
 
 def _told(method: Callable[Concatenate[Scene, P], R]) -> Callable[Concatenate[Scene, P], R]:
@@ -126,7 +128,7 @@ class Scene:
         first: First frame.
         last: Last frame.
         colours: Linear colour of each gprim without one of its own, by prim path.
-        colour_by: Attribute that colours points and skin, or None for their own colours.
+        colour_by: Attribute that colours points and surface, or None for their own colours.
         fps: Frames (time codes) a second.
         white: Luminance that is shown as white [cd/m^2]: what carries a temperature glows as a black body; 0: nothing does.
     """
@@ -151,25 +153,25 @@ class Scene:
 
         self.choose(show)
         places = UsdGeom.XformCache(Usd.TimeCode(frame))
-        clouds, skins, wraps = [], [], []
+        clouds, surfaces, wraps = [], [], []
         for prim in self._drawn(frame):
             matrix = self.to_metres @ np.array(places.GetLocalToWorldTransform(prim)).T
             if _is_cloud(prim):
                 clouds.append(self._cloud(prim, frame, matrix, later))
             else:
-                skin = self._skin(prim, frame, matrix, later)
-                (wraps if _is_skin(prim) else skins).append(skin)
+                surface = self._surface(prim, frame, matrix, later)
+                (wraps if _is_surface(prim) else surfaces).append(surface)
         clouds = [cloud for cloud in clouds if len(cloud.positions)]
         wraps = [wrap for wrap in wraps if len(wrap.triangles)]
         if wraps and (show == "surface" or not clouds):
-            return Shapes((), (*skins, *wraps))
-        return Shapes(tuple(clouds), tuple(skins))
+            return Shapes((), (*surfaces, *wraps))
+        return Shapes(tuple(clouds), tuple(surfaces))
 
     @_told
     def matter(self, frame: int) -> np.ndarray:
         """Return the points of the matter at a frame [m], shape (n, 3): of its particles, else of its surface."""
         shapes = self.shapes(frame)
-        found = [cloud.positions for cloud in shapes.clouds] or [skin.points for skin in shapes.skins if skin.matter]
+        found = [cloud.positions for cloud in shapes.clouds] or [surface.points for surface in shapes.surfaces if surface.matter]
         return np.concatenate(found) if found else np.zeros((0, 3))
 
     def choose(self, show: str) -> None:
@@ -259,7 +261,7 @@ class Scene:
             self._glow(prim, frame, len(positions)),
         )
 
-    def _skin(self, prim: Any, frame: int, matrix: np.ndarray, later: float) -> Skin:
+    def _surface(self, prim: Any, frame: int, matrix: np.ndarray, later: float) -> Surface:
         from pxr import UsdGeom
 
         mesh = UsdGeom.Mesh(prim)
@@ -269,21 +271,21 @@ class Scene:
         triangles = fan_triangles(counts, indices)
         triangles = triangles[(triangles < len(points)).all(axis=1)] if len(triangles) else triangles
         colours = self._colours(prim, frame)
-        fallback = MATTER if _is_skin(prim) else BODY
+        fallback = MATTER if _is_surface(prim) else BODY
         if colours is not None and len(colours) == len(points):
             shown = colours[triangles]
         else:
             colour = self.colours.get(str(prim.GetPath()), fallback) if colours is None else colours.mean(axis=0)
             shown = np.broadcast_to(np.asarray(colour, np.float32), (len(triangles), 3, 3))
         glow = self._glow(prim, frame, len(points))
-        return Skin(
+        return Surface(
             str(prim.GetPath()),
             points,
             triangles,
             corner_normals(points, triangles),
             np.ascontiguousarray(shown, np.float32),
             None if glow is None else np.ascontiguousarray(glow[triangles]),
-            _is_skin(prim),
+            _is_surface(prim),
             _floor_look(prim) if len(counts) == 1 and _faces_up(points, triangles) else "",
         )
 
@@ -299,15 +301,15 @@ class Scene:
 
     @_told
     def values(self, name: str, frame: int) -> list[np.ndarray]:
-        """Return the values of an attribute (n,) of all points and skins that carry it; vectors give their length."""
-        matter = [p for p in self.stage.Traverse() if _is_cloud(p) or (p.GetTypeName() == "Mesh" and _is_skin(p))]
+        """Return the values of an attribute (n,) of all points and surfaces that carry it; vectors give their length."""
+        matter = [p for p in self.stage.Traverse() if _is_cloud(p) or (p.GetTypeName() == "Mesh" and _is_surface(p))]
         return [found for prim in matter if (found := _numbers(prim, name, frame)) is not None]
 
     @_told
-    def skin_carries(self, name: str, frame: int) -> bool:
+    def surface_carries(self, name: str, frame: int) -> bool:
         """Whether a mesh made from the particles carries an attribute at a frame."""
-        skins = [prim for prim in self.stage.Traverse() if prim.GetTypeName() == "Mesh" and _is_skin(prim)]
-        return any(_numbers(prim, name, frame) is not None for prim in skins)
+        surfaces = [prim for prim in self.stage.Traverse() if prim.GetTypeName() == "Mesh" and _is_surface(prim)]
+        return any(_numbers(prim, name, frame) is not None for prim in surfaces)
 
     def _colours(self, prim: Any, frame: int) -> np.ndarray | None:
         values = None if self.colour_by is None else _numbers(prim, self.colour_by.name, frame)
@@ -367,7 +369,7 @@ def _material_colour(prim: Any) -> tuple[float, float, float] | None:
     return None if value is None else tuple(float(c) for c in value)
 
 
-def _extent(shape: Cloud | Skin) -> np.ndarray:
+def _extent(shape: Cloud | Surface) -> np.ndarray:
     """Return the least and greatest corner [m], shape (2, 3); the greatest is below the least where there are no points."""
     points = shape.positions if isinstance(shape, Cloud) else shape.points
     return np.array([points.min(axis=0), points.max(axis=0)]) if len(points) else np.array([[np.inf] * 3, [-np.inf] * 3])
@@ -425,7 +427,7 @@ def _is_cloud(prim: Any) -> bool:
     return holds_points(prim)
 
 
-def _is_skin(prim: Any) -> bool:
+def _is_surface(prim: Any) -> bool:
     return any(each.GetName().lower() in SURFACE_NAMES for each in (prim, prim.GetParent()))
 
 

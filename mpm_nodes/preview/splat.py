@@ -101,9 +101,9 @@ def _draw(shapes: Shapes, view: View, focal: float, images: _Buffers) -> None:
 
     height, width = images.depth.shape
     axes = np.stack([view.right, view.up, view.forward])
-    for skin in shapes.skins:
-        seen = (skin.points - view.eye) @ axes.T
-        seen, triangles, normals, colours = _clip(seen, skin.triangles, skin.normals, skin.colours)
+    for surface in shapes.surfaces:
+        seen = (surface.points - view.eye) @ axes.T
+        seen, triangles, normals, colours = _clip(seen, surface.triangles, surface.normals, surface.colours)
         z = np.maximum(seen[:, 2], _NEAR * 0.5)
         turned = np.ascontiguousarray(normals @ axes.T * np.array([1.0, 1.0, -1.0]), np.float32)
         draw_triangles(
@@ -140,12 +140,14 @@ def _draw(shapes: Shapes, view: View, focal: float, images: _Buffers) -> None:
 
 def _glow(shapes: Shapes, view: View, focal: float, size: tuple[int, int]) -> np.ndarray | float:
     """Return the light of its own of what is seen, shape (height, width, 3); 0 where nothing glows."""
-    if all(shape.glow is None for shape in (*shapes.clouds, *shapes.skins)):
+    if all(shape.glow is None for shape in (*shapes.clouds, *shapes.surfaces)):
         return 0.0
     clouds = [replace(cloud, colours=_dark(cloud.colours) if cloud.glow is None else cloud.glow) for cloud in shapes.clouds]
-    skins = [replace(skin, colours=_dark(skin.colours) if skin.glow is None else skin.glow) for skin in shapes.skins]
+    surfaces = [
+        replace(surface, colours=_dark(surface.colours) if surface.glow is None else surface.glow) for surface in shapes.surfaces
+    ]
     images = _buffers(*size)
-    _draw(Shapes(tuple(clouds), tuple(skins)), view, focal, images)
+    _draw(Shapes(tuple(clouds), tuple(surfaces)), view, focal, images)
     return images.colour
 
 
@@ -248,17 +250,17 @@ def _light(shapes: Shapes, positions: np.ndarray, images: _Buffers, extent: floa
     scale = 0.5 * resolution / radius
     sun = _buffers(resolution, resolution)
     away = 2.0 * radius  # the drawing loops skip what lies at or behind depth 0
-    for skin in shapes.skins:
-        seen = (skin.points - centre) @ axes.T
+    for surface in shapes.surfaces:
+        seen = (surface.points - centre) @ axes.T
         draw_triangles(
             (
                 0.5 * resolution + seen[:, 0] * scale,
                 0.5 * resolution - seen[:, 1] * scale,
                 seen[:, 2] + away,
             ),
-            skin.triangles,
-            np.zeros((len(skin.triangles), 3, 3), np.float32),
-            np.zeros((len(skin.triangles), 3, 3), np.float32),
+            surface.triangles,
+            np.zeros((len(surface.triangles), 3, 3), np.float32),
+            np.zeros((len(surface.triangles), 3, 3), np.float32),
             False,
             (sun.depth, sun.normal, sun.colour, sun.layer),
             MESH,

@@ -58,8 +58,8 @@ class Outcome:
         row: What was tried: the row that counts it.
         ending: How it ended, in a word or three.
         fault: What goes against a promise, with what gives it again; "" where nothing does.
-        seconds: How long it took, where there is a bar for it.
-        megabytes: What it took of memory, where there is a bar for it.
+        seconds: How long it took, where there is a target for it.
+        megabytes: What it took of memory, where there is a target for it.
     """
 
     row: str

@@ -32,12 +32,12 @@ class Part:
     numbered: bool = False
 
 
-_ROOM = "mpm_nodes.selftest"
+_PACKAGE = "mpm_nodes.selftest"
 
 PARTS = (
     Part(
         "graphs",
-        f"{_ROOM}.graphs",
+        f"{_PACKAGE}.graphs",
         "valid, or one error of the family with a bounded message; under 1 s and 200 MB; a valid one is the same when saved",
         20_000,
         1_000_000,
@@ -46,24 +46,24 @@ PARTS = (
     ),
     Part(
         "files",
-        f"{_ROOM}.files",
+        f"{_PACKAGE}.files",
         "read without NaN, or refused in a sentence; nothing reaches the process that asks; cooks go on byte-equal",
         300,
         10_000,
         20,
         numbered=True,
     ),
-    Part("kills", f"{_ROOM}.kills", "a resumed cook has the bytes of one that nobody killed", 20, 500, 10),
+    Part("kills", f"{_PACKAGE}.kills", "a resumed cook has the bytes of one that nobody killed", 20, 500, 10),
     Part(
         "writes",
-        f"{_ROOM}.writes",
+        f"{_PACKAGE}.writes",
         "exit code 5 and a sentence, or whole; then resumed byte-equal",
         200,
         600,
         10,
     ),
-    Part("memory", f"{_ROOM}.memory", "exit code 0 or 5, or a library ends it, which is told; resumed byte-equal", 5, 30, 10),
-    Part("cooks", f"{_ROOM}.cooks", "equal bits; one writer at a time; gone within 2 s and resumed byte-equal", 5, 100, 10, 1),
-    Part("soak", f"{_ROOM}.soak", "cooks end well; resident memory grows less than 1 %", 30, 2000, 10, 1),
+    Part("memory", f"{_PACKAGE}.memory", "exit code 0 or 5, or a library ends it, which is told; resumed byte-equal", 5, 30, 10),
+    Part("cooks", f"{_PACKAGE}.cooks", "equal bits; one writer at a time; gone within 2 s and resumed byte-equal", 5, 100, 10, 1),
+    Part("soak", f"{_PACKAGE}.soak", "cooks end well; resident memory grows less than 1 %", 30, 2000, 10, 1),
 )
 """In the order in which they run."""

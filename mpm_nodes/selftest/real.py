@@ -26,8 +26,8 @@ def falling_shot(folder: Path, end: int = 3) -> Path:
     body = graph.add("emit_box", "body", size=(0.4, 0.4, 0.4), centre=(0.0, 0.3, 0.0), velocity=(0.0, -2.0, 0.0), material=stuff)
     floor = graph.add("collide_plane", "floor")
     fall = graph.add("solve", "fall", sources=[body], colliders=[floor])
-    skin = graph.add("surface_particles", "skin", particles=fall["particles"])
-    graph.add("write_cache", "cache", name="cache", particles=fall["particles"], mesh=skin["mesh"])
+    surface = graph.add("surface_particles", "surface", particles=fall["particles"])
+    graph.add("write_cache", "cache", name="cache", particles=fall["particles"], mesh=surface["mesh"])
     return graph.save(folder / "shot.json")
 
 

@@ -91,8 +91,8 @@ def random_graph(chance: random.Random, kind: int, known: Registry) -> Graph:
     fall = graph.add("solve", "fall", sources=bodies, colliders=colliders, gravity=gravity, time_scale=chance.uniform(0.1, 0.5))
     wires = {"particles": fall["particles"]}
     if kind >= 2:
-        skin = graph.add("surface_particles", "skin", particles=fall["particles"], smoothing=chance.randrange(4))
-        wires["mesh"] = skin["mesh"]
+        surface = graph.add("surface_particles", "surface", particles=fall["particles"], smoothing=chance.randrange(4))
+        wires["mesh"] = surface["mesh"]
     graph.add("write_cache", "cache", name="cache", **wires)
     return graph
 

@@ -1,6 +1,6 @@
 """Solver state: the particles as sorted structure-of-arrays rows.
 
-Storage belongs to this room and is laid out for the kernels. Stages reach it through lanes (`array`), everybody else through
+Storage belongs to this package and is laid out for the kernels. Stages reach it through lanes (`array`), everybody else through
 `unpack` and `pack`, which give and take NumPy arrays by attribute name. Allocated once, grown by doubling.
 
 Positions are integers: block coordinates and an offset from the block's centre of 2^-28 cells (2^-56 in float64), so that

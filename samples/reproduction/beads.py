@@ -10,7 +10,7 @@ from mpm_nodes.data import Particles
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.materials.volumes import volume_ratios
 from mpm_nodes_samples.reproduction.melting import balances
-from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
+from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
 from mpm_nodes_samples.reproduction.slender import ThreadCourse, linear_growth, slender_thread
 
 LENGTH = 14.0
@@ -99,17 +99,17 @@ def beads_on_string(shot: Shot) -> list[Figure]:
     says = "slender thread"
     return [
         *(each for each in balances(shot) if "enthalpy" not in each.name and "heat" not in each.name),
-        Figure("volume at the end, over that at the start", volume, Bar(0.95, 1.05), "kept"),
+        Figure("volume at the end, over that at the start", volume, Target(0.95, 1.05), "kept"),
         Figure("small waves of this length grow at, over the fastest", linear_growth(mu, t_r, 2.0 * math.pi / LENGTH) / fastest),
-        Figure("time until the wave is half as large again, over theory", grown[0] / grown[1], Bar(0.9, 1.1), says),
-        Figure("time until the string has half the radius, over theory", half[0] / half[1], Bar(0.9, 1.1), says),
-        Figure("rate at which it thins to two cells, over theory", rate[0] / rate[1], Bar(0.8, 1.2), says),
+        Figure("time until the wave is half as large again, over theory", grown[0] / grown[1], Target(0.9, 1.1), says),
+        Figure("time until the string has half the radius, over theory", half[0] / half[1], Target(0.9, 1.1), says),
+        Figure("rate at which it thins to two cells, over theory", rate[0] / rate[1], Target(0.8, 1.2), says),
         Figure("the same, over 2 / (5 t_r)", rate[0] / law, None, f"1 in the end; slender thread {rate[1] / law:.3g}"),
-        Figure("its elastic stress, two cells thin, over theory", stress[0] / stress[1], Bar(0.8, 1.2), says),
+        Figure("its elastic stress, two cells thin, over theory", stress[0] / stress[1], Target(0.8, 1.2), says),
         Figure("that stress, over tension / radius", stress[0], None, f"1 to 2 in the end; slender thread {stress[1]:.3g}"),
         Figure("thinnest slice between the beads then, over their median", float(between.min() / np.median(between)),
-               Bar(0.75), "smooth"),
-        Figure("slices without matter until then", float(max((row == 0.0).sum() for row in slices.values())), Bar(0.0, 0.0),
+               Target(0.75), "smooth"),
+        Figure("slices without matter until then", float(max((row == 0.0).sum() for row in slices.values())), Target(0.0, 0.0),
                "one piece"),
-        Figure("radius of the bead then, over theory", bead[0] / bead[1], Bar(0.95, 1.05), says),
+        Figure("radius of the bead then, over theory", bead[0] / bead[1], Target(0.95, 1.05), says),
     ]  # fmt: skip

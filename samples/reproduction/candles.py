@@ -7,7 +7,7 @@ import numpy as np
 from mpm_nodes_samples.reproduction.measures import pieces
 from mpm_nodes_samples.reproduction.melting import balances, enthalpy
 from mpm_nodes_samples.reproduction.phases import by_id
-from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
+from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
 
 TENSIONS = (0.05, 0.1, 0.2, 0.4)
 """Of the candles from left to right; their solids come first in the list of materials, in this order."""
@@ -37,9 +37,9 @@ def _kept(shot: Shot) -> list[Figure]:
     volume = shot.matter_volume(shot.last) / shot.matter_volume(shot.first)
     return [
         _turnover(shot),
-        Figure("lowest particle above the floor, at any time [cells]", lowest / shot.cell_size, Bar(0.0)),
-        Figure("coldest particle at any time [K]", coldest, Bar(AIR - 0.01), "air of 298 K"),
-        Figure("volume of the wax at the end, over that at the start", volume, Bar(0.95, 1.05), "kept"),
+        Figure("lowest particle above the floor, at any time [cells]", lowest / shot.cell_size, Target(0.0)),
+        Figure("coldest particle at any time [K]", coldest, Target(AIR - 0.01), "air of 298 K"),
+        Figure("volume of the wax at the end, over that at the start", volume, Target(0.95, 1.05), "kept"),
     ]
 
 
@@ -47,7 +47,7 @@ def _turnover(shot: Shot) -> Figure:
     """Return the enthalpy that is missing over the heat of the flames: wax that cools again has gained next to nothing."""
     missing = enthalpy(shot.at(shot.last)) - enthalpy(shot.at(shot.first)) - shot.progress.heat
     share = abs(missing) / (shot.progress.made or 1.0)
-    return Figure("enthalpy that is missing, over the heat of the flames", share, Bar(most=1e-4), "conserved")
+    return Figure("enthalpy that is missing, over the heat of the flames", share, Target(most=1e-4), "conserved")
 
 
 def candles(shot: Shot) -> list[Figure]:
@@ -70,17 +70,19 @@ def candles(shot: Shot) -> list[Figure]:
         found.append(Figure(f"radius that holds 98 % of the wax with k = {tension:g}, over the candle's", widths[k]))
         if k:
             pair = f"the same, over that with k = {TENSIONS[k - 1]:g}"
-            found.append(Figure(pair, widths[k] / widths[k - 1], Bar(most=1.0), "spreads less with more tension"))
+            found.append(Figure(pair, widths[k] / widths[k - 1], Target(most=1.0), "spreads less with more tension"))
     found += [
-        Figure("k = 0.05 over k = 0.4", widths[0] / widths[3], Bar(1.2), "significantly less"),
-        Figure("molten two cells under the flames as they go out, least of four [%]", min(pools), Bar(90.0), "a pool at the wick"),
-        Figure("solid of the lowest 0.1 m of the candles then, least of four [%]", min(feet), Bar(90.0), "candles stand"),
-        Figure("more than a cell outside of its candle with k = 0.05 [%]", percent(ran[kind == 0]), Bar(5.0), "runs"),
-        Figure("of that frozen again [%]", percent((solid & melted)[ran]), Bar(50.0), "re-solidified layers"),
+        Figure("k = 0.05 over k = 0.4", widths[0] / widths[3], Target(1.2), "significantly less"),
+        Figure(
+            "molten two cells under the flames as they go out, least of four [%]", min(pools), Target(90.0), "a pool at the wick"
+        ),
+        Figure("solid of the lowest 0.1 m of the candles then, least of four [%]", min(feet), Target(90.0), "candles stand"),
+        Figure("more than a cell outside of its candle with k = 0.05 [%]", percent(ran[kind == 0]), Target(5.0), "runs"),
+        Figure("of that frozen again [%]", percent((solid & melted)[ran]), Target(50.0), "re-solidified layers"),
     ]
     for k, tension in enumerate(TENSIONS):
         again = percent((solid & melted)[kind == k])
-        found.append(Figure(f"molten and frozen again with k = {tension:g} [%]", again, Bar(2.0) if k == 0 else None))
+        found.append(Figure(f"molten and frozen again with k = {tension:g} [%]", again, Target(2.0) if k == 0 else None))
     return found
 
 
@@ -99,14 +101,14 @@ def candle_letters(shot: Shot) -> list[Figure]:
     return [
         *balances(shot),
         *_kept(shot),
-        Figure("pieces of more than 2 % at the start", _large(apart), Bar(3, 3), "three letters"),
-        Figure("molten when the flames go out [%]", percent(liquid), Bar(50.0), "melts"),
-        Figure("pools of more than 2 % of the molten wax then", _large(piece), Bar(1, 1), "pools merge"),
-        Figure("of a letter's molten wax in the largest pool, least of three [%]", together, Bar(90.0), "pools merge"),
-        Figure("hottest particle at the end [K]", hottest, Bar(most=FREEZING), "heat is off"),
-        Figure("solid at the end [%]", percent(solid), Bar(99.9), "re-solidifies"),
-        Figure("molten and frozen again at the end [%]", percent(solid & melted), Bar(50.0), "re-solidifies"),
-        Figure("floor under the wax at the end, over that at the start", covered[1] / covered[0], Bar(1.2), "spreads"),
+        Figure("pieces of more than 2 % at the start", _large(apart), Target(3, 3), "three letters"),
+        Figure("molten when the flames go out [%]", percent(liquid), Target(50.0), "melts"),
+        Figure("pools of more than 2 % of the molten wax then", _large(piece), Target(1, 1), "pools merge"),
+        Figure("of a letter's molten wax in the largest pool, least of three [%]", together, Target(90.0), "pools merge"),
+        Figure("hottest particle at the end [K]", hottest, Target(most=FREEZING), "heat is off"),
+        Figure("solid at the end [%]", percent(solid), Target(99.9), "re-solidifies"),
+        Figure("molten and frozen again at the end [%]", percent(solid & melted), Target(50.0), "re-solidifies"),
+        Figure("floor under the wax at the end, over that at the start", covered[1] / covered[0], Target(1.2), "spreads"),
     ]
 
 

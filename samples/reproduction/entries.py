@@ -62,7 +62,7 @@ class Sample:
         source: Figure of the source that it follows.
         paper: Its large size; None where the source states none.
         figures: Measures what must be seen in the quick size.
-        show: What the contact sheet draws: "surface", or "points" where the skin hides what is inside.
+        show: What the contact sheet draws: "surface", or "points" where the surface hides what is inside.
         camera: The camera of the pictures; the cache's own when None.
         colour_by: Attribute that colours the matter, with a legend; none when empty.
     """

@@ -10,12 +10,12 @@ from mpm_nodes.data import InputError
 from mpm_nodes.materials.volumes import volume_ratios
 from mpm_nodes.solver.samples import MOST_OPEN
 from mpm_nodes_samples.reproduction.measures import interior_densities, pieces, pushed_out, seen_from_the_side, thread_length
-from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
+from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
 
 SKINNED = 100
-"""Fewest particles of a frame whose skin is measured."""
+"""Fewest particles of a frame whose surface is measured."""
 SKIN_VOLUME = 2.0
-"""Largest share by which the volume inside a skin may differ from that of its particles [%]."""
+"""Largest share by which the volume inside a surface may differ from that of its particles [%]."""
 LOST_MASS = 0.28
 """Y15 figure 8: mass that subgrid removal took over the whole run [%]."""
 COUNTS = 5.0
@@ -48,13 +48,13 @@ def skin_figures(shot: Shot) -> list[Figure]:
         except InputError:
             return []
     name = "volume inside the surface, off the particles' own at most [%]"
-    return [Figure(name, max(errors), Bar(most=SKIN_VOLUME))] if errors else []
+    return [Figure(name, max(errors), Target(most=SKIN_VOLUME))] if errors else []
 
 
 def closed_figures(shot: Shot) -> list[Figure]:
     """Return how closed the surfaces with a tension were in every substep that was cooked; nothing where the shot has none.
 
-    The bar is that of rounding: of double precision where all solves have it, else of single.
+    The target is that of rounding: of double precision where all solves have it, else of single.
     """
     if shot.progress.open is None:
         return []
@@ -62,20 +62,20 @@ def closed_figures(shot: Shot) -> list[Figure]:
     double = all(entry.knobs.get("precision") == "double" for entry in solves)
     most = MOST_OPEN[np.dtype(np.float64 if double else np.float32)]
     name = "sum of the area vectors of the surface over its area, at most in a substep"
-    return [Figure(name, shot.progress.open, Bar(most=most), "closed, to rounding")]
+    return [Figure(name, shot.progress.open, Target(most=most), "closed, to rounding")]
 
 
-def particle_change(shot: Shot, says: str, bar: Bar | None = None) -> Figure:
+def particle_change(shot: Shot, says: str, target: Target | None = None) -> Figure:
     """Return the largest change of the number of particles over the frames, in percent of the start, beside the source's."""
     counts = [len(shot.at(frame)) for frame in shot.sampled]
     change = 100.0 * max(abs(count - counts[0]) for count in counts) / counts[0]
-    return Figure("largest change of the particle count [%]", change, bar, says)
+    return Figure("largest change of the particle count [%]", change, target, says)
 
 
 def lost_mass(shot: Shot) -> Figure:
     """Return the mass that was removed, in percent."""
     lost = 100.0 * (1.0 - shot.mass(shot.last) / shot.mass(shot.first))
-    return Figure("mass removed [%]", lost, Bar(most=LOST_MASS), "in the source")
+    return Figure("mass removed [%]", lost, Target(most=LOST_MASS), "in the source")
 
 
 # ---------------------------------------------------------------- shaving foam
@@ -97,16 +97,16 @@ def shaving_foam(shot: Shot) -> list[Figure]:
     last = shot.positions(shot.last)
     fallen = 100.0 * float((last[:, 1] < 0.1).mean())
     return [
-        particle_change(shot, "33 in the source", Bar(most=35.0)),
+        particle_change(shot, "33 in the source", Target(most=35.0)),
         lost_mass(shot),
-        Figure("interior density within 5 % of its mean [% of nodes]", share, Bar(95.7), "the source's"),
-        Figure("largest deviation of the mean interior density [%]", off, Bar(most=0.89), "the source's"),
-        Figure("least interior density [kg/m^3]", min(low for _, _, low, _ in found), Bar(18.0), "the source's"),
-        Figure("greatest interior density [kg/m^3]", max(high for _, _, _, high in found), Bar(most=93.5), "the source's"),
-        Figure("largest change of the skinned volume [%]", change, Bar(most=2.7), "the source's"),
-        Figure("largest change of the particles' own volume, sum of J V0 [%]", swelling, Bar(most=2.7), "the source's surface"),
-        Figure("first frame on the floor", landed, Bar(21), "stretches for some swings, then tears and falls"),
-        Figure("share that fell by the last frame [%]", fallen, Bar(5.0, 99.0), "a part stays on the block"),
+        Figure("interior density within 5 % of its mean [% of nodes]", share, Target(95.7), "the source's"),
+        Figure("largest deviation of the mean interior density [%]", off, Target(most=0.89), "the source's"),
+        Figure("least interior density [kg/m^3]", min(low for _, _, low, _ in found), Target(18.0), "the source's"),
+        Figure("greatest interior density [kg/m^3]", max(high for _, _, _, high in found), Target(most=93.5), "the source's"),
+        Figure("largest change of the skinned volume [%]", change, Target(most=2.7), "the source's"),
+        Figure("largest change of the particles' own volume, sum of J V0 [%]", swelling, Target(most=2.7), "the source's surface"),
+        Figure("first frame on the floor", landed, Target(21), "stretches for some swings, then tears and falls"),
+        Figure("share that fell by the last frame [%]", fallen, Target(5.0, 99.0), "a part stays on the block"),
     ]
 
 
@@ -142,11 +142,11 @@ def uniform_smore(shot: Shot) -> list[Figure]:
     body = float(np.quantile(end[rest][:, 1], 0.5)) if rest.any() else 0.0
     above = 100.0 * float((~rest).mean())
     return [
-        particle_change(shot, "0.4 in the source", Bar(most=COUNTS)),
-        Figure("marshmallow in the holes of the pressed cracker and above [%]", oozed, Bar(1.0), "seeps through the holes"),
-        Figure("lifted away with the upper cracker [%]", above, Bar(1.0), "the neck tears"),
+        particle_change(shot, "0.4 in the source", Target(most=COUNTS)),
+        Figure("marshmallow in the holes of the pressed cracker and above [%]", oozed, Target(1.0), "seeps through the holes"),
+        Figure("lifted away with the upper cracker [%]", above, Target(1.0), "the neck tears"),
         Figure("height of the peak that stays [mm]", 1e3 * peak, says="a stiff peak"),
-        Figure("of it above the middle of what stays [mm]", 1e3 * (peak - body), Bar(10.0), "a stiff peak"),
+        Figure("of it above the middle of what stays [mm]", 1e3 * (peak - body), Target(10.0), "a stiff peak"),
     ]
 
 
@@ -185,12 +185,12 @@ def toasted_smore(shot: Shot) -> list[Figure]:
     shares = {frame: 100.0 * _outside_shell(shot, frame) for frame in shot.sampled}
     cracked = next((frame for frame, share in opened.items() if share > 5.0), 0)
     return [
-        particle_change(shot, "0.7 in the source", Bar(most=COUNTS)),
-        Figure("interior open to the side at the start [% of the side]", opened[shot.first], Bar(0.0, 0.0), "whole"),
-        Figure("first frame looked at with 5 % open", cracked, Bar(shot.sampled[1] + 1), "after a critical compression"),
-        Figure("interior open to the side at the end [% of the side]", opened[shot.last], Bar(15.0), "cracks"),
-        Figure("interior outside the shell at the start [%]", shares[shot.first], Bar(most=0.1), "none"),
-        Figure("interior outside the shell at the end [%]", shares[shot.last], Bar(5.0), "flows out"),
+        particle_change(shot, "0.7 in the source", Target(most=COUNTS)),
+        Figure("interior open to the side at the start [% of the side]", opened[shot.first], Target(0.0, 0.0), "whole"),
+        Figure("first frame looked at with 5 % open", cracked, Target(shot.sampled[1] + 1), "after a critical compression"),
+        Figure("interior open to the side at the end [% of the side]", opened[shot.last], Target(15.0), "cracks"),
+        Figure("interior outside the shell at the start [%]", shares[shot.first], Target(most=0.1), "none"),
+        Figure("interior outside the shell at the end [%]", shares[shot.last], Target(5.0), "flows out"),
     ]
 
 
@@ -214,9 +214,9 @@ def pie(shot: Shot) -> list[Figure]:
     piece = pieces(end, 1.5 * shot.cell_size)
     chunks = int((np.bincount(piece) > 0.002 * len(end)).sum())
     return [
-        particle_change(shot, "0.3 in the source", Bar(most=COUNTS)),
-        Figure("share of the mass on the head at the end [%]", on_head, Bar(5.0, 98.0), "chunks stay on the face"),
-        Figure("pieces of more than 0.2 % at the end", chunks, Bar(2), "stretches and tears"),
+        particle_change(shot, "0.3 in the source", Target(most=COUNTS)),
+        Figure("share of the mass on the head at the end [%]", on_head, Target(5.0, 98.0), "chunks stay on the face"),
+        Figure("pieces of more than 0.2 % at the end", chunks, Target(2), "stretches and tears"),
     ]
 
 
@@ -231,9 +231,9 @@ def spheres(shot: Shot) -> list[Figure]:
     least = 2e3 * shot.cell_size
     gaps = [rebound(bottoms(shot.positions, shot.frames, material), shot.cell_size) for material in (0, 1)]
     return [
-        particle_change(shot, "3.0 and 2.0 in the source", Bar(most=COUNTS)),
-        Figure("gap under the viscoplastic sphere after the impact [mm]", 1e3 * gaps[0], Bar(most=least), "less than 2 h"),
-        Figure("gap under the oobleck sphere after the impact [mm]", 1e3 * gaps[1], Bar(least), "2 h or more"),
+        particle_change(shot, "3.0 and 2.0 in the source", Target(most=COUNTS)),
+        Figure("gap under the viscoplastic sphere after the impact [mm]", 1e3 * gaps[0], Target(most=least), "less than 2 h"),
+        Figure("gap under the oobleck sphere after the impact [mm]", 1e3 * gaps[1], Target(least), "2 h or more"),
     ]  # fmt: skip
 
 
@@ -271,12 +271,12 @@ def pachinko(shot: Shot) -> list[Figure]:
     heap = float(np.quantile(end[end < 1.5 * height], 0.9)) if (end < height).any() else height
     return [
         Figure("penguins dropped", round(shot.mass(shot.last) / whole)),
-        Figure("penguins seen on their way up, summed over frames", bounces, Bar(1), "bounce at speed"),
-        Figure("radius over that of the first, upper part of the board", kept, Bar(0.5, 1.3), "keep their shape"),
+        Figure("penguins seen on their way up, summed over frames", bounces, Target(1), "bounce at speed"),
+        Figure("radius over that of the first, upper part of the board", kept, Target(0.5, 1.3), "keep their shape"),
         Figure(
             "height of nine tenths of the heap at the bottom [mm]",
             1e3 * heap,
-            Bar(most=round(500.0 * height, 1)),
+            Target(most=round(500.0 * height, 1)),
             "flow when slow: half of their height",
         ),
     ]
@@ -308,11 +308,11 @@ def tendril(shot: Shot) -> list[Figure]:
     most = [max(_torn(shot, frame, material) for frame in shot.sampled) for material in range(3)]
     return [
         lost_mass(shot),
-        Figure("sticky (recovers in 0.3 s): first frame in two", parted[0], Bar(1), "tears"),
-        Figure("without tearing: first frame in two", parted[2], Bar(0, 0), "the thread stays"),
-        Figure("sticky: torn at most, share of the particles [%]", most[0], Bar(1.0), "tears"),
-        Figure("sticky: still torn at the end [%]", weak[0], Bar(most=round(0.1 * most[0], 3)), "heals"),
-        Figure("brittle (recovers in 100 s): still torn at the end [%]", weak[1], Bar(round(0.9 * most[1], 3)), "stays torn"),
+        Figure("sticky (recovers in 0.3 s): first frame in two", parted[0], Target(1), "tears"),
+        Figure("without tearing: first frame in two", parted[2], Target(0, 0), "the thread stays"),
+        Figure("sticky: torn at most, share of the particles [%]", most[0], Target(1.0), "tears"),
+        Figure("sticky: still torn at the end [%]", weak[0], Target(most=round(0.1 * most[0], 3)), "heals"),
+        Figure("brittle (recovers in 100 s): still torn at the end [%]", weak[1], Target(round(0.9 * most[1], 3)), "stays torn"),
     ]
 
 
@@ -349,9 +349,9 @@ def threads(shot: Shot) -> list[Figure]:
     lost = 100.0 * (1.0 - masses[1] / masses[0])
     longest = kept[-1][0]
     return [
-        Figure("mass removed from the column on the right [%]", lost, Bar(most=LOST_MASS), "in the source"),
-        Figure("left: length of threads thinner than a quarter of a cell at the end [cells]", longest, Bar(4.0), "they stay"),
-        Figure("right: the same [cells]", cleaned[-1][0], Bar(most=round(0.1 * longest, 3)), "a tenth of it"),
-        Figure("left: first frame in two", next((frame for _, frame in kept if frame), 0), Bar(0, 0), "the thread holds"),
-        Figure("right: first frame in two", next((frame for _, frame in cleaned if frame), 0), Bar(1), "it comes apart"),
+        Figure("mass removed from the column on the right [%]", lost, Target(most=LOST_MASS), "in the source"),
+        Figure("left: length of threads thinner than a quarter of a cell at the end [cells]", longest, Target(4.0), "they stay"),
+        Figure("right: the same [cells]", cleaned[-1][0], Target(most=round(0.1 * longest, 3)), "a tenth of it"),
+        Figure("left: first frame in two", next((frame for _, frame in kept if frame), 0), Target(0, 0), "the thread holds"),
+        Figure("right: first frame in two", next((frame for _, frame in cleaned if frame), 0), Target(1), "it comes apart"),
     ]

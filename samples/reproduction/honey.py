@@ -10,7 +10,7 @@ import numpy as np
 from mpm_nodes_samples.reproduction.measures import pieces
 from mpm_nodes_samples.reproduction.melting import balances
 from mpm_nodes_samples.reproduction.phases import by_id
-from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
+from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
 
 LIP, RIM = 0.033, 0.0028
 """Height of the lips over the plate, and thickness of the spoons [m]: what is lower than the rim has left the spoon."""
@@ -196,13 +196,13 @@ def thread(shot: Shot, spoon: Spoon) -> list[Figure]:
         ratio = 2.0 * math.pi * swung / ((feet[-1][0] - feet[0][0]) * step) / rate if len(feet) > 1 else math.nan
     return [
         Figure("radius of the warm thread where it lands [cells]", radius / h),
-        Figure("that, over sqrt(Q / (pi v))", law, Bar(0.85, 1.15), "conserved mass"),
-        Figure("its speed there, over that of free fall", slow, Bar(most=1.0), "viscosity holds it back"),
+        Figure("that, over sqrt(Q / (pi v))", law, Target(0.85, 1.15), "conserved mass"),
+        Figure("its speed there, over that of free fall", slow, Target(most=1.0), "viscosity holds it back"),
         Figure("its fall, over its width there", fall, None, "buckles from some 7 on, Cruickshank 1988"),
         Figure("radius of a coil by (nu Q / pi g)^(1/4) [cells]", size / h, None, "Ribe 2012"),
-        Figure("turns of the foot of the warm thread", round_, Bar(2.0), "coils"),
-        Figure("swings of it, to and fro or round", swung, Bar(2.0), "folds or coils"),
-        Figure("their rate, over (g Q^3 / nu a^8)^(1/4)", ratio, Bar(0.5, 2.0), "within a factor of two, Ribe 2012"),
+        Figure("turns of the foot of the warm thread", round_, Target(2.0), "coils"),
+        Figure("swings of it, to and fro or round", swung, Target(2.0), "folds or coils"),
+        Figure("their rate, over (g Q^3 / nu a^8)^(1/4)", ratio, Target(0.5, 2.0), "within a factor of two, Ribe 2012"),
     ]
 
 
@@ -227,17 +227,19 @@ def honey(shot: Shot) -> list[Figure]:
     return [
         *balances(shot),
         Figure("volume at the end, over that at the start", shot.matter_volume(shot.last) / shot.matter_volume(shot.first),
-               Bar(0.95, 1.05), "kept"),
-        Figure("lowest particle over the plate, at any time [cells]", lowest / shot.cell_size, Bar(-0.1)),
+               Target(0.95, 1.05), "kept"),
+        Figure("lowest particle over the plate, at any time [cells]", lowest / shot.cell_size, Target(-0.1)),
         *(Figure(f"honey that has left the {name} spoon at the end [%]", 100.0 * spoon.left[-1]) for name, spoon in found.items()),
         Figure("early flow from the warm spoon, over that from the cold one",
-               flows["warm"] / flows["cold"] if flows["cold"] else math.nan, Bar(1.5, round(1.1 * most, 2)),
+               flows["warm"] / flows["cold"] if flows["cold"] else math.nan, Target(1.5, round(1.1 * most, 2)),
                f"the table of viscosities: at most {most:.2f}, and a tenth"),
-        Figure("temperature at the warm lip [K]", found["warm"].lip, Bar(ROOM + 1.0, WARM), "between the honey's and the spoon's"),
-        Figure("temperature at the cold lip [K]", found["cold"].lip, Bar(ROOM - 0.5, ROOM + 0.5), "nothing heats it"),
+        Figure("temperature at the warm lip [K]", found["warm"].lip, Target(ROOM + 1.0, WARM),
+               "between the honey's and the spoon's"),
+        Figure("temperature at the cold lip [K]", found["cold"].lip, Target(ROOM - 0.5, ROOM + 0.5), "nothing heats it"),
         *thread(shot, found["warm"]),
         Figure("last frame of the warm spoon's supply", shot.frames[end]),
-        Figure("warm honey apart from its largest piece until then, at most [%]", unbroken(shot, end), Bar(most=1.0), "one thread"),
-        Figure("pieces of more than 0.2 % of the warm honey at the end", int((np.bincount(last) > 0.002 * len(last)).sum()), Bar(2),
-               "the thread ends in drops"),
+        Figure("warm honey apart from its largest piece until then, at most [%]", unbroken(shot, end), Target(most=1.0),
+               "one thread"),
+        Figure("pieces of more than 0.2 % of the warm honey at the end", int((np.bincount(last) > 0.002 * len(last)).sum()),
+               Target(2), "the thread ends in drops"),
     ]  # fmt: skip

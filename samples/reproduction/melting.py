@@ -11,7 +11,7 @@ from mpm_nodes.graph.clock import Clock
 from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.materials.volumes import volume_ratios
 from mpm_nodes.solver.emission import Stream
-from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
+from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
 
 
 def enthalpy(particles: Particles) -> float:
@@ -73,7 +73,7 @@ def balances(shot: Shot) -> list[Figure]:
         Figure("mass at the start [kg]", before),
         *([Figure("mass that streams bring [kg]", brought)] if of_streams else []),
         Figure("mass at the end [kg]", after),
-        Figure(change, abs(after / (before + brought) - 1.0), Bar(most=1e-6), "conserved"),
+        Figure(change, abs(after / (before + brought) - 1.0), Target(most=1e-6), "conserved"),
         Figure("momentum at the end [kg m/s]", float(np.linalg.norm(momentum(shot, last)))),
     ]
     if "temperature" not in first:
@@ -88,7 +88,7 @@ def balances(shot: Shot) -> list[Figure]:
     latent = max((each.thermal.latent_heat for each in first.materials if each.thermal is not None), default=0.0)
     over = max(abs(heat), after * latent) or 1.0
     missing = abs(end - begin - warmth - heat) / over
-    found.append(Figure("enthalpy that is missing, over that heat or all latent heat", missing, Bar(most=1e-4), "conserved"))
+    found.append(Figure("enthalpy that is missing, over that heat or all latent heat", missing, Target(most=1e-4), "conserved"))
     return found
 
 
@@ -104,15 +104,15 @@ def ice_in_water(shot: Shot) -> list[Figure]:
     depth = level - float(y[solid].min()) if solid.any() else 0.0
     return [
         *balances(shot),
-        Figure(f"ice left in frame {middle} [%]", left, Bar(1.0, 90.0), "melts"),
-        Figure("share of it below the level of the water [%]", under, Bar(60.0, 100.0), "floats: 92 in water at rest"),
-        Figure("depth of its lowest point, over that of the pool", depth / level, Bar(most=0.9), "does not sink"),
+        Figure(f"ice left in frame {middle} [%]", left, Target(1.0, 90.0), "melts"),
+        Figure("share of it below the level of the water [%]", under, Target(60.0, 100.0), "floats: 92 in water at rest"),
+        Figure("depth of its lowest point, over that of the pool", depth / level, Target(most=0.9), "does not sink"),
     ]
 
 
-def between(value: float, within: float) -> Bar:
-    """Return the bar of a number that another machine may miss by so much."""
-    return Bar(value - within, value + within)
+def between(value: float, within: float) -> Target:
+    """Return the target of a number that another machine may miss by so much."""
+    return Target(value - within, value + within)
 
 
 def letters(shot: Shot) -> list[Figure]:
@@ -142,13 +142,13 @@ def pool_at_rest(shot: Shot) -> list[Figure]:
     particles, found = shot.at(shot.last), []
     x, y = particles["position"][:, 0], particles["position"][:, 1]
     first = shot.at(shot.first)["position"]
-    for name, mine, bar in (
-        ("with control volumes", x < 0.0, Bar(most=0.05)),
-        ("without", x > 0.0, Bar(least=0.2)),
+    for name, mine, target in (
+        ("with control volumes", x < 0.0, Target(most=0.05)),
+        ("without", x > 0.0, Target(least=0.2)),
     ):
         deep = mine & (y < 0.8 * first[:, 1].max())
         speed = float(np.linalg.norm(np.asarray(particles["velocity"], float)[deep], axis=1).max())
-        found.append(Figure(f"fastest particle below the surface, {name} [m/s]", speed, bar))
+        found.append(Figure(f"fastest particle below the surface, {name} [m/s]", speed, target))
     return [*balances(shot), *found]
 
 
@@ -160,7 +160,7 @@ def candied_apple(shot: Shot) -> list[Figure]:
     set_ = 100.0 * float((last["phase"][coat] == 0).mean()) if coat.any() else 0.0
     return [
         *balances(shot),
-        Figure("particles of candy on the apple", int(coat.sum()), Bar(100)),
-        Figure("share of its coat that is solid [%]", set_, Bar(5.0), "hardens in the air"),
+        Figure("particles of candy on the apple", int(coat.sum()), Target(100)),
+        Figure("share of its coat that is solid [%]", set_, Target(5.0), "hardens in the air"),
         Figure("share of the bath that is solid [%]", 100.0 * float((last["phase"][~coat] == 0).mean())),
     ]

@@ -7,7 +7,7 @@ import numpy as np
 from mpm_nodes.verification.cells import cells_of, grown
 from mpm_nodes_samples.reproduction.measures import seen_from_the_side
 from mpm_nodes_samples.reproduction.melting import balances, between
-from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
+from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
 
 
 def exposure(positions: np.ndarray, cell: float, reach: int = 2) -> np.ndarray:
@@ -56,10 +56,10 @@ def hot_air(shot: Shot) -> list[Figure]:
         *balances(shot),
         Figure("frames until half of the barest tenth is molten", early),
         Figure("frames until half of all is molten", late),
-        Figure("the first, over the second", early / late, Bar(most=0.7), "corners go first"),
-        Figure("molten of the outer layer, a quarter of all being so [%]", outer, Bar(50.0), "from outside"),
-        Figure("molten of what lies deeper than three cells, then [%]", inner, Bar(most=5.0), "inwards"),
-        Figure("molten at the end [%]", _percent(liquid[shot.last]), Bar(60.0, 100.0), "melts"),
+        Figure("the first, over the second", early / late, Target(most=0.7), "corners go first"),
+        Figure("molten of the outer layer, a quarter of all being so [%]", outer, Target(50.0), "from outside"),
+        Figure("molten of what lies deeper than three cells, then [%]", inner, Target(most=5.0), "inwards"),
+        Figure("molten at the end [%]", _percent(liquid[shot.last]), Target(60.0, 100.0), "melts"),
     ]
 
 
@@ -76,10 +76,10 @@ def hot_stream(shot: Shot) -> list[Figure]:
     high = last["position"][:, 1] > 0.02
     return [
         *balances(shot),
-        Figure("molten of the cold body at the end [%]", _percent(~solid[body]), Bar(1.0, 60.0), "some solid melts"),
-        Figure("set of the stream at the end [%]", _percent(solid[~body]), Bar(5.0, 95.0), "some liquid freezes"),
-        Figure("of what has set, higher than 20 mm, on the body [%]", _percent(high[~body & solid]), Bar(10.0), "on the body"),
-        Figure("height of the body's solid, over that at the start", _height(shot), Bar(0.7), "the body stands"),
+        Figure("molten of the cold body at the end [%]", _percent(~solid[body]), Target(1.0, 60.0), "some solid melts"),
+        Figure("set of the stream at the end [%]", _percent(solid[~body]), Target(5.0, 95.0), "some liquid freezes"),
+        Figure("of what has set, higher than 20 mm, on the body [%]", _percent(high[~body & solid]), Target(10.0), "on the body"),
+        Figure("height of the body's solid, over that at the start", _height(shot), Target(0.7), "the body stands"),
     ]
 
 
@@ -114,7 +114,9 @@ def wax(shot: Shot) -> list[Figure]:
     return [
         *balances(shot),
         *(Figure(f"molten {name} [%]", share, between(stated, 4.0)) for (name, stated), share in zip(WAXES, shares, strict=True)),
-        Figure("most that a block with more latent heat melts beyond its neighbour [%]", drop, Bar(most=0.0), "slower with more"),
+        Figure(
+            "most that a block with more latent heat melts beyond its neighbour [%]", drop, Target(most=0.0), "slower with more"
+        ),
     ]
 
 
@@ -170,9 +172,9 @@ def marshmallow_on_plate(shot: Shot) -> list[Figure]:
     width = [float(np.quantile(np.hypot(each["position"][:, 0], each["position"][:, 2]), 0.98)) for each in (first, last)]
     return [
         *balances(shot),
-        Figure("height at the end, over that at the start", height[1] / height[0], Bar(most=0.8), "melts"),
-        Figure("width at the end, over that at the start", width[1] / width[0], Bar(1.1), "spreads"),
-        Figure("torn at most [%]", torn, Bar(1.0), "its crust tears"),
-        Figure("inside open to the side at the start [% of the side]", open_[0], Bar(0.0, 0.0), "whole"),
-        Figure("inside open to the side at the end [% of the side]", open_[1], Bar(5.0), "comes out"),
+        Figure("height at the end, over that at the start", height[1] / height[0], Target(most=0.8), "melts"),
+        Figure("width at the end, over that at the start", width[1] / width[0], Target(1.1), "spreads"),
+        Figure("torn at most [%]", torn, Target(1.0), "its crust tears"),
+        Figure("inside open to the side at the start [% of the side]", open_[0], Target(0.0, 0.0), "whole"),
+        Figure("inside open to the side at the end [% of the side]", open_[1], Target(5.0), "comes out"),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from mpm_nodes_samples.reproduction.shot import Bar, Figure
+from mpm_nodes_samples.reproduction.shot import Figure, Target
 
 FRAMES = 5
 """Frames that are solved: the bullet is through."""
@@ -28,7 +28,7 @@ def compare(graph: Any) -> list[Figure]:
     for kind in others:
         saved = counts[base] / counts[kind]
         stated = "in the source, which does not say against what"
-        found.append(Figure(f"times as many with {base.value} as with {kind.value}", saved, Bar(6.0), stated))
+        found.append(Figure(f"times as many with {base.value} as with {kind.value}", saved, Target(6.0), stated))
     return found
 
 

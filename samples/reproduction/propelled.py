@@ -8,7 +8,7 @@ from mpm_nodes.data import Particles
 from mpm_nodes_samples.reproduction.measures import pieces
 from mpm_nodes_samples.reproduction.melting import balances
 from mpm_nodes_samples.reproduction.phases import by_id
-from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
+from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
 
 RADIUS = 0.1507
 """Of the drops of metal_drop [m]."""
@@ -34,12 +34,13 @@ def metal_drop(shot: Shot) -> list[Figure]:
     sideways = abs(float(mass @ velocity[:, 0])) / float(mass @ np.linalg.norm(velocity, axis=1))
     return [
         *balances(shot),
-        Figure("way of the drop with friction, over its radius", abs(float(ways[-1, 0])), Bar(0.5), "propels itself"),
+        Figure("way of the drop with friction, over its radius", abs(float(ways[-1, 0])), Target(0.5), "propels itself"),
         Figure("the same towards the lamp", float(-ways[-1, 0]), None, "the source's goes to the cold side"),
-        Figure("largest way without friction, over the radius", float(np.abs(ways[:, 1]).max()), Bar(most=0.01), "nothing pushes"),
-        Figure("momentum sideways without friction, over sum m v", sideways, Bar(most=1e-3), "nothing pushes"),
-        Figure("least share of a drop in its largest piece", min(whole), Bar(0.99), "one body"),
-        Figure("warmer on the side of the lamp, at most [K]", max(apart), Bar(10.0), "heated on one side"),
+        Figure("largest way without friction, over the radius", float(np.abs(ways[:, 1]).max()), Target(most=0.01),
+               "nothing pushes"),
+        Figure("momentum sideways without friction, over sum m v", sideways, Target(most=1e-3), "nothing pushes"),
+        Figure("least share of a drop in its largest piece", min(whole), Target(0.99), "one body"),
+        Figure("warmer on the side of the lamp, at most [K]", max(apart), Target(10.0), "heated on one side"),
     ]  # fmt: skip
 
 
@@ -83,11 +84,12 @@ def tears_of_wine(shot: Shot) -> list[Figure]:
     return [
         *balances(shot),
         *_book_of_solute(shot),
-        Figure("alcohol in the wine of the film, over that in the pool's", strength[0] / strength[1], Bar(most=0.9), "evaporates"),
-        Figure("thickest ring of the film, over the mean behind it, at most", max(ridges), Bar(1.3), "ridges"),
-        Figure("tears at the lower edge, at most", max(tears), Bar(2.0), "tears"),
-        Figure("share of the film's wine that has come to the pool [%]", down, Bar(5.0), "connect with the bulk"),
-        Figure("highest wine of the pool over its level, at most [cells]", max(climbs), Bar(2.0), "climbs"),
+        Figure("alcohol in the wine of the film, over that in the pool's", strength[0] / strength[1], Target(most=0.9),
+               "evaporates"),
+        Figure("thickest ring of the film, over the mean behind it, at most", max(ridges), Target(1.3), "ridges"),
+        Figure("tears at the lower edge, at most", max(tears), Target(2.0), "tears"),
+        Figure("share of the film's wine that has come to the pool [%]", down, Target(5.0), "connect with the bulk"),
+        Figure("highest wine of the pool over its level, at most [cells]", max(climbs), Target(2.0), "climbs"),
     ]  # fmt: skip
 
 
@@ -141,5 +143,5 @@ def _book_of_solute(shot: Shot) -> list[Figure]:
         Figure("alcohol at the start [m^3]", begin),
         Figure("alcohol at the end [m^3]", end),
         Figure("alcohol that evaporated [m^3]", gone),
-        Figure("alcohol that is missing, over that", missing, Bar(most=1e-4), "conserved"),
+        Figure("alcohol that is missing, over that", missing, Target(most=1e-4), "conserved"),
     ]

@@ -18,7 +18,7 @@ from mpm_nodes.preview.scene import look
 from mpm_nodes_samples.reproduction.figures import closed_figures, common_figures, skin_figures
 from mpm_nodes_samples.reproduction.known_misses import KNOWN_MISSES
 from mpm_nodes_samples.reproduction.report import print_figures, print_frames, print_stages, write_figures
-from mpm_nodes_samples.reproduction.shot import Bar, Figure, Progress, Shot
+from mpm_nodes_samples.reproduction.shot import Figure, Progress, Shot, Target
 from mpm_nodes_samples.reproduction.sizes import graph_of
 
 PAPER_MINUTES = 19.0
@@ -96,12 +96,12 @@ def figures_of(shot: Any, sample: Any, args: argparse.Namespace) -> list[Any]:
     nth = int(found[1].measured > found[0].measured)  # a stream has its particles at the end
     count = found[nth].measured
     if paper.particles:
-        bar = Bar(round(0.95 * paper.particles), round(1.05 * paper.particles))
-        found[nth] = Figure(found[nth].name, count, bar, f"{paper.particles:,} within 5 %")
+        target = Target(round(0.95 * paper.particles), round(1.05 * paper.particles))
+        found[nth] = Figure(found[nth].name, count, target, f"{paper.particles:,} within 5 %")
     if paper.minutes:
         speed, stated = paper.share * found[-1].measured, 60.0 * paper.minutes
-        found[-1] = Figure("seconds for 1/30 s, solve", speed, Bar(most=stated), f"a frame on {paper.machine}")
+        found[-1] = Figure("seconds for 1/30 s, solve", speed, Target(most=stated), f"a frame on {paper.machine}")
     if paper.step:
-        found.append(Figure("seconds a substep, solve", found[-1].measured / found[-2].measured, Bar(most=0.1 * paper.step),
+        found.append(Figure("seconds a substep, solve", found[-1].measured / found[-2].measured, Target(most=0.1 * paper.step),
                             f"a tenth of the source's on {paper.machine}"))  # fmt: skip
     return [*found, *skin_figures(shot), *closed_figures(shot)]

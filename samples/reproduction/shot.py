@@ -17,7 +17,7 @@ from mpm_nodes.materials.volumes import volume_ratios
 
 
 @dataclass(frozen=True)
-class Bar:
+class Target:
     """What a number must be: the one place that is printed, and enforced.
 
     Attributes:
@@ -48,26 +48,26 @@ class Figure:
     Attributes:
         name: What was measured, with its unit in brackets.
         measured: The number.
-        bar: What it must be; None where nothing is claimed.
-        says: What the source says, or why the bar is where it is.
-        known: Whether samples/README.md says that it misses its bar, and why.
+        target: What it must be; None where nothing is claimed.
+        says: What the source says, or why the target is where it is.
+        known: Whether samples/README.md says that it misses its target, and why.
     """
 
     name: str
     measured: float
-    bar: Bar | None = None
+    target: Target | None = None
     says: str = ""
     known: bool = False
 
     @property
     def expected(self) -> str:
-        """What is printed beside the number: words, and the bar that is enforced."""
-        return ": ".join(part for part in (self.says, "" if self.bar is None else str(self.bar)) if part)
+        """What is printed beside the number: words, and the target that is enforced."""
+        return ": ".join(part for part in (self.says, "" if self.target is None else str(self.target)) if part)
 
     @property
     def ok(self) -> bool | None:
         """Whether it holds; None where nothing is claimed."""
-        return None if self.bar is None else self.bar.holds(self.measured)
+        return None if self.target is None else self.target.holds(self.measured)
 
     @property
     def verdict(self) -> str:
@@ -78,11 +78,11 @@ class Figure:
 
     @property
     def printed(self) -> str:
-        """The number for people: whole ones in full, others with four digits, or as many as show the side of its bar."""
+        """The number for people: whole ones in full, others with four digits, or as many as show the side of its target."""
         if math.isfinite(self.measured) and float(self.measured).is_integer() and abs(self.measured) < 1e12:
             return f"{int(self.measured):,}"
         texts = (f"{self.measured:.{digits}g}" for digits in range(4, 18))
-        return next(text for text in texts if self.bar is None or self.bar.holds(float(text)) == self.ok)
+        return next(text for text in texts if self.target is None or self.target.holds(float(text)) == self.ok)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as figures.json holds it."""
@@ -260,7 +260,7 @@ class Shot:
     def skin_volume(self, frame: int) -> float:
         """Return the volume that the surface mesh encloses [m^3]."""
         from usd_io.collider_meshes import StageMeshes
-        from usd_io.skins import enclosed_volume
+        from usd_io.mesh_volumes import enclosed_volume
 
         meshes = StageMeshes(self.stage, "mesh")
         topology = meshes.topology(frame)

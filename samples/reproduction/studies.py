@@ -10,7 +10,7 @@ from mpm_nodes.graph.executor import Evaluator
 from mpm_nodes_samples.reproduction.figures import bottoms, rebound
 from mpm_nodes_samples.reproduction.preconditioner_study import compare
 from mpm_nodes_samples.reproduction.report import print_figures
-from mpm_nodes_samples.reproduction.shot import Bar, Figure
+from mpm_nodes_samples.reproduction.shot import Figure, Target
 from mpm_nodes_samples.reproduction.sizes import graph_of
 
 STUDY_FRAMES = 21
@@ -40,8 +40,8 @@ def rebounds(sample: Any, args: argparse.Namespace) -> int:
             cell, positions, frames = solved(sample, args, factor, seed)
             for material, name in enumerate(("viscoplastic", "oobleck")):
                 gap = rebound(bottoms(positions, frames, material), cell)
-                bar = Bar(2e3 * cell) if material else Bar(most=2e3 * cell)
-                found.append(Figure(f"{name}, h = {1e3 * cell:g} mm, seed {seed}: gap [mm]", 1e3 * gap, bar, "2 h"))
+                target = Target(2e3 * cell) if material else Target(most=2e3 * cell)
+                found.append(Figure(f"{name}, h = {1e3 * cell:g} mm, seed {seed}: gap [mm]", 1e3 * gap, target, "2 h"))
                 print(f"{found[-1].name} {found[-1].measured:.3g} {found[-1].verdict}", flush=True)
     print_figures("spheres: does each leave the ground again?", found)
     return int(any(figure.ok is False for figure in found))

@@ -10,7 +10,7 @@ from mpm_nodes.data import Particles
 from mpm_nodes.verification.surface_tension import samples_of
 from mpm_nodes_samples.reproduction.melting import balances
 from mpm_nodes_samples.reproduction.sessile import sessile_drop
-from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
+from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
 
 PLATES = (("glass", 45.0), ("plastic", 90.0), ("wax", 135.0), ("soot", 180.0))
 """Plates of drops_on_plates from left to right, and their angles [degrees]."""
@@ -66,10 +66,10 @@ def drops_on_plates(shot: Shot) -> list[Figure]:
         moved = x.mean(axis=0) - first["position"][before].mean(axis=0)
         exact = exact_angle_on_floor(volume, angle, density * GRAVITY, tension, h)
         found += [
-            Figure(f"angle on {name} [degrees]", angle_on_floor(x, h), Bar(angle - 5.0, angle + 5.0), f"Young: {angle:g}"),
+            Figure(f"angle on {name} [degrees]", angle_on_floor(x, h), Target(angle - 5.0, angle + 5.0), f"Young: {angle:g}"),
             Figure(f"the same of the exact drop on {name}, with its weight [degrees]", exact, says="Young, Laplace"),
-            Figure(f"volume inside the surface on {name}, over the matter's", enclosed / volume, Bar(0.9, 1.1)),
-            Figure(f"way of the drop along {name} [cells]", float(np.hypot(moved[0], moved[2])) / h, Bar(most=0.5)),
+            Figure(f"volume inside the surface on {name}, over the matter's", enclosed / volume, Target(0.9, 1.1)),
+            Figure(f"way of the drop along {name} [cells]", float(np.hypot(moved[0], moved[2])) / h, Target(most=0.5)),
         ]
     return found
 
@@ -87,8 +87,8 @@ def soap_on_water(shot: Shot) -> list[Figure]:
     sideways = np.abs(mass @ velocity)[[0, 2]].max()
     return [
         *balances(shot),
-        Figure("way of the surface's water away from the soap [cells]", float((after - before)[ring].mean()) / h, Bar(1.0)),
-        Figure("share of it that moves away [%]", 100.0 * float((after > before)[ring].mean()), Bar(90.0)),
-        Figure("width of the soap, over that at the start", float(after[soap].mean() / before[soap].mean()), Bar(1.2)),
-        Figure("sideways momentum, over sum m v", float(sideways) / size, Bar(most=0.02), "symmetric"),
+        Figure("way of the surface's water away from the soap [cells]", float((after - before)[ring].mean()) / h, Target(1.0)),
+        Figure("share of it that moves away [%]", 100.0 * float((after > before)[ring].mean()), Target(90.0)),
+        Figure("width of the soap, over that at the start", float(after[soap].mean() / before[soap].mean()), Target(1.2)),
+        Figure("sideways momentum, over sum m v", float(sideways) / size, Target(most=0.02), "symmetric"),
     ]

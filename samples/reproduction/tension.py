@@ -9,7 +9,7 @@ import numpy as np
 from mpm_nodes.data import Particles
 from mpm_nodes_samples.reproduction.melting import balances, momentum
 from mpm_nodes_samples.reproduction.phases import by_id
-from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
+from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
 
 
 # ---------------------------------------------------------------- ellipse
@@ -52,14 +52,15 @@ def ellipse(shot: Shot) -> list[Figure]:
     says = "constant, to the single precision of the cache"
     return [
         *balances(shot),
-        Figure("momentum that came up, over sum m v", most["kept"][0], Bar(most=1e-6), says),
-        Figure("angular momentum, over R sum m v", most["kept"][1], Bar(most=1e-6), says),
-        Figure("way of the centre of mass, over R", most["kept"][2], Bar(most=1e-6), says),
-        Figure("momentum with massless samples, over that", most["lost"][0] / most["kept"][0], Bar(100.0), "drifts in the source"),
-        Figure("its way of the centre, over R", most["lost"][2], Bar(1e-4), "drifts in the source"),
-        Figure("period, over 2 pi sqrt(rho R^3 / 6 k)", measured / period, Bar(0.84, 1.16), "Rayleigh, errors of order h / R"),
+        Figure("momentum that came up, over sum m v", most["kept"][0], Target(most=1e-6), says),
+        Figure("angular momentum, over R sum m v", most["kept"][1], Target(most=1e-6), says),
+        Figure("way of the centre of mass, over R", most["kept"][2], Target(most=1e-6), says),
+        Figure("momentum with massless samples, over that", most["lost"][0] / most["kept"][0], Target(100.0),
+               "drifts in the source"),
+        Figure("its way of the centre, over R", most["lost"][2], Target(1e-4), "drifts in the source"),
+        Figure("period, over 2 pi sqrt(rho R^3 / 6 k)", measured / period, Target(0.84, 1.16), "Rayleigh, errors of order h / R"),
         Figure("largest energy of motion of the second half, over the first's", max(energy[half:]) / max(energy[:half]),
-               Bar(most=1.0), "dissipative"),
+               Target(most=1.0), "dissipative"),
     ]  # fmt: skip
 
 
@@ -98,18 +99,18 @@ def drop_impacts(shot: Shot) -> list[Figure]:
         most = math.sqrt(2.0 * (1.0 + weber / tension / 12.0))
         says = "its energy as surface of a disc"
         found.append(
-            Figure(f"largest width with k = {tension:g}, over the first", float(widest[k]), Bar(most=round(most, 3)), says)
+            Figure(f"largest width with k = {tension:g}, over the first", float(widest[k]), Target(most=round(most, 3)), says)
         )
         if k:
-            found.append(Figure(f"the same, over that with k = {IMPACTS[k - 1]:g}", float(widest[k] / widest[k - 1]), Bar(1.0),
+            found.append(Figure(f"the same, over that with k = {IMPACTS[k - 1]:g}", float(widest[k] / widest[k - 1]), Target(1.0),
                                 "spreads more with less tension"))  # fmt: skip
     for k in (0, 1, 2):
         touching = np.flatnonzero(low[:, k] < h)
         left = low[touching[0] :, k] >= h if len(touching) else np.zeros(0, bool)
         span = float(np.argmax(left)) * shot.frame_seconds if left.any() else math.inf
         exact = 2.6 * math.sqrt(RADIUS**3 / IMPACTS[k])
-        says, bar = "2.6 sqrt(rho R^3 / k), Richard 2002", Bar(0.7, 1.3)
-        found.append(Figure(f"time on the floor with k = {IMPACTS[k]:g}, over that of a bouncing drop", span / exact, bar, says))
+        says, target = "2.6 sqrt(rho R^3 / k), Richard 2002", Target(0.7, 1.3)
+        found.append(Figure(f"time on the floor with k = {IMPACTS[k]:g}, over that of a bouncing drop", span / exact, target, says))
     return found
 
 
@@ -131,13 +132,13 @@ def drops_on_ramps(shot: Shot) -> list[Figure]:
         start, end = (np.asarray(each["position"], float)[lane == k] for each, lane in zip((first, last), lanes, strict=True))
         ways.append(float((end.mean(axis=0) - start.mean(axis=0)) @ along))
         feet.append(float((end @ away < h).mean()))
-        says, bar = "less than without a ramp, g sin(5.5) t^2 / 2", Bar(0.0, round(most, 3))
-        found.append(Figure(f"way down with ratio {RATIOS[k]:g} [m]", ways[k], bar, says))
+        says, target = "less than without a ramp, g sin(5.5) t^2 / 2", Target(0.0, round(most, 3))
+        found.append(Figure(f"way down with ratio {RATIOS[k]:g} [m]", ways[k], target, says))
         found.append(Figure(f"share of it in the cell above the ramp, ratio {RATIOS[k]:g}", feet[k]))
     for k in range(1, 4):
         pair = f"with ratio {RATIOS[k]:g}, over that with {RATIOS[k - 1]:g}"
-        found.append(Figure(f"way down {pair}", ways[k] / ways[k - 1], Bar(1.0), "drags more at a smaller ratio"))
-        found.append(Figure(f"share on the ramp {pair}", feet[k] / feet[k - 1], Bar(most=1.0), "wets more at a smaller ratio"))
+        found.append(Figure(f"way down {pair}", ways[k] / ways[k - 1], Target(1.0), "drags more at a smaller ratio"))
+        found.append(Figure(f"share on the ramp {pair}", feet[k] / feet[k - 1], Target(most=1.0), "wets more at a smaller ratio"))
     return found
 
 
@@ -164,14 +165,16 @@ def heated_cavity(shot: Shot) -> list[Figure]:
     no_heat = [each for each in balances(shot) if "enthalpy" not in each.name and "heat" not in each.name]  # it has none
     return [
         *no_heat,
-        Figure("mean speed of the surface towards the cold side [m/s]", float(v[top & middle, 0].mean()), Bar(0.0),
+        Figure("mean speed of the surface towards the cold side [m/s]", float(v[top & middle, 0].mean()), Target(0.0),
                "hot, left, to cold, right"),
-        Figure("mean speed along the floor, the same way [m/s]", float(v[floor & middle, 0].mean()), Bar(most=0.0), "comes back"),
-        Figure("angular momentum that way, over sum m r v", float(turning.sum()) / size, Bar(0.5, 1.0), "one circulation"),
-        Figure("warmer near the surface than in the lower half, both in the middle [K]", bent[0] - bent[1], Bar(0.05),
+        Figure("mean speed along the floor, the same way [m/s]", float(v[floor & middle, 0].mean()), Target(most=0.0),
+               "comes back"),
+        Figure("angular momentum that way, over sum m r v", float(turning.sum()) / size, Target(0.5, 1.0), "one circulation"),
+        Figure("warmer near the surface than in the lower half, both in the middle [K]", bent[0] - bent[1], Target(0.05),
                "contours bent to the cold side"),
-        Figure("sideways momentum, over sum m v", abs(sideways), Bar(most=0.1), "walls close the cavity"),
+        Figure("sideways momentum, over sum m v", abs(sideways), Target(most=0.1), "walls close the cavity"),
         Figure("liquid above its surface at rest by more than two cells [%]", 100.0 * float((x[:, 1] > height + 2.0 * h).mean()),
-               Bar(most=2.0), "a flat surface in the source"),
-        Figure("change of a particle's temperature, at most [K]", float(np.abs(now - warm).max()), Bar(most=1e-3), "carried along"),
+               Target(most=2.0), "a flat surface in the source"),
+        Figure("change of a particle's temperature, at most [K]", float(np.abs(now - warm).max()), Target(most=1e-3),
+               "carried along"),
     ]  # fmt: skip

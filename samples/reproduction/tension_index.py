@@ -162,7 +162,7 @@ TENSION = (
         "honey",
         "Honey runs off the lips of a warm and of a cold spoon: the warm one's is thinner and comes first.",
         "surface tension, heat and implicit viscosity in one graph",
-        PaperSize(0, 0.0, ("settings.cell_size=0.0004", "skin.voxel_size=0.0002")),
+        PaperSize(0, 0.0, ("settings.cell_size=0.0004", "surface.voxel_size=0.0002")),
         honey.honey,
         camera=Camera((0.0, 0.045, 0.18), (-0.006, 0.0255, 0.0), 2.55, (640, 614)),
         colour_by="temperature",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes_samples.reproduction.shot import Bar, Figure, Shot
+from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
 
 
 # ---------------------------------------------------------------- measures
@@ -93,11 +93,11 @@ def twisted_sponge(shot: Shot) -> list[Figure]:
     nearest = [nearest_strangers(same_order(shot, frame), start, 0.05, 2.0 * cell) for frame in shot.frames]
     touched = next((frame for frame, gap in zip(shot.frames, nearest, strict=True) if gap < 1.5 * cell), 0)
     return [
-        Figure("first frame in two", torn, Bar(shot.first + 11), "tears, after it was wound up"),
-        Figure("pieces of more than 1 % when it tears", large, Bar(2), "tears"),
-        Figure("in pieces smaller than that [%]", 100.0 * strip, Bar(most=5.0), "tears, but does not crumble"),
-        Figure("first frame in which it touches itself (0.05 m apart at first)", touched, Bar(1), "collides with itself"),
-        Figure("least distance then and later, over the cell", min(nearest) / cell, Bar(most=1.5), "touches"),
+        Figure("first frame in two", torn, Target(shot.first + 11), "tears, after it was wound up"),
+        Figure("pieces of more than 1 % when it tears", large, Target(2), "tears"),
+        Figure("in pieces smaller than that [%]", 100.0 * strip, Target(most=5.0), "tears, but does not crumble"),
+        Figure("first frame in which it touches itself (0.05 m apart at first)", touched, Target(1), "collides with itself"),
+        Figure("least distance then and later, over the cell", min(nearest) / cell, Target(most=1.5), "touches"),
     ]
 
 
@@ -111,11 +111,11 @@ def sponge_bullet(shot: Shot) -> list[Figure]:
     holes = {frame: 1e4 * hole_along_x(shot.positions(frame), 0.08, 0.06, cell) for frame in shot.frames}
     torn = 100.0 * torn_apart(start, same_order(shot, shot.last), 3.0 * cell)[1].mean()
     return [
-        Figure("largest hole that can be looked through [cm^2]", max(holes.values()), Bar(1.0), "a cavity"),
-        Figure("the same at the end [cm^2]", holes[shot.last], Bar(most=round(0.5 * max(holes.values()), 2)), "closes by half"),
-        Figure("neighbours torn apart, of all [%]", torn, Bar(0.1, 20.0), "fracture"),
-        Figure("middle swings out by [mm]", 1e3 * swing[farthest], Bar(50.0), "significant deformation"),
-        Figure("and back to [mm]", 1e3 * back, Bar(most=0.0), "elastic recovery"),
+        Figure("largest hole that can be looked through [cm^2]", max(holes.values()), Target(1.0), "a cavity"),
+        Figure("the same at the end [cm^2]", holes[shot.last], Target(most=round(0.5 * max(holes.values()), 2)), "closes by half"),
+        Figure("neighbours torn apart, of all [%]", torn, Target(0.1, 20.0), "fracture"),
+        Figure("middle swings out by [mm]", 1e3 * swing[farthest], Target(50.0), "significant deformation"),
+        Figure("and back to [mm]", 1e3 * back, Target(most=0.0), "elastic recovery"),
     ]
 
 
@@ -188,11 +188,11 @@ def foam_stream(shot: Shot) -> list[Figure]:
     merged = float(counts[0]) / counts.sum()
     mean = float(lengths.mean()) if len(lengths) else 0.0
     return [
-        Figure("turns to the other side", len(found), Bar(4), "S-shaped folds"),
+        Figure("turns to the other side", len(found), Target(4), "S-shaped folds"),
         Figure("length from turn to turn, of the stream as it leaves the nozzle [mm]", 1e3 * mean),
         Figure("its standard deviation, over the mean", float(lengths.std() / mean) if mean else 0.0),
-        Figure("height of its older two thirds [mm]", 1e3 * height, Bar(3.0), "piles up, over its thickness"),
-        Figure("share of the foam in one piece [%]", 100.0 * merged, Bar(90.0), "folds merge"),
+        Figure("height of its older two thirds [mm]", 1e3 * height, Target(3.0), "piles up, over its thickness"),
+        Figure("share of the foam in one piece [%]", 100.0 * merged, Target(90.0), "folds merge"),
     ]
 
 
@@ -217,10 +217,10 @@ def toothpaste(shot: Shot) -> list[Figure]:
     counts = np.bincount(pieces(points, shot.cell_size))
     whole = 100.0 * float(counts[0]) / counts.sum()
     return [
-        Figure("turns of the strand around itself", coils, Bar(1.0), "coils"),
-        Figure("height of its older half above the bristles [mm]", 1e3 * height, Bar(3.0), "stands up"),
-        Figure("share above the tips of the bristles [%]", above, Bar(60.0), "stays on the brush"),
-        Figure("share in one piece [%]", whole, Bar(95.0), "coils flow together"),
+        Figure("turns of the strand around itself", coils, Target(1.0), "coils"),
+        Figure("height of its older half above the bristles [mm]", 1e3 * height, Target(3.0), "stands up"),
+        Figure("share above the tips of the bristles [%]", above, Target(60.0), "stays on the brush"),
+        Figure("share in one piece [%]", whole, Target(95.0), "coils flow together"),
     ]
 
 
@@ -251,12 +251,12 @@ def viennetta(shot: Shot) -> list[Figure]:
         mean, every = float(apart.mean()), float(period.mean())
         even, lean, along = float(period.std()) / every, float(apart.std()) / mean, mean / (BELT_SPEED * every)
     return [
-        Figure("folds that lie on the belt", len(fronts), Bar(5), "folds"),
+        Figure("folds that lie on the belt", len(fronts), Target(5), "folds"),
         Figure("time from fold to fold [s]", every),
-        Figure("its standard deviation, over the mean", even, Bar(most=0.2), "even"),
+        Figure("its standard deviation, over the mean", even, Target(most=0.2), "even"),
         Figure("distance of folds on the belt [mm]", 1e3 * mean),
-        Figure("its standard deviation, over the mean", lean, Bar(most=0.3), "even"),
-        Figure("distance over belt speed and time", along, Bar(0.85, 1.15), "set by the belt's speed"),
+        Figure("its standard deviation, over the mean", lean, Target(most=0.3), "even"),
+        Figure("distance over belt speed and time", along, Target(0.85, 1.15), "set by the belt's speed"),
     ]
 
 
@@ -288,14 +288,14 @@ def scored_pie(shot: Shot) -> list[Figure]:
     plates, before = (np.bincount(pieces(points[kinds == CRUST], shot.cell_size)) for points in (end, start))
     whole, broken = (int((counts > 0.01 * counts.sum()).sum()) for counts in (before, plates))
     return [
-        Figure("neighbours in the crust torn two cells apart", float(apart.sum()), Bar(1), "breaks"),
-        Figure("of these, at a score [%]", share, Bar(90.0), "breaks along its scores"),
-        Figure("of all neighbours in the crust, at a score [%]", extent, Bar(most=50.0), "much less"),
-        Figure("stiff neighbours torn apart, of theirs [%]", elsewhere, Bar(most=1.0), "breaks nowhere else"),
-        Figure("farthest that neighbours came apart [mm]", 1e3 * widest, Bar(3.0), "pieces fly off"),
+        Figure("neighbours in the crust torn two cells apart", float(apart.sum()), Target(1), "breaks"),
+        Figure("of these, at a score [%]", share, Target(90.0), "breaks along its scores"),
+        Figure("of all neighbours in the crust, at a score [%]", extent, Target(most=50.0), "much less"),
+        Figure("stiff neighbours torn apart, of theirs [%]", elsewhere, Target(most=1.0), "breaks nowhere else"),
+        Figure("farthest that neighbours came apart [mm]", 1e3 * widest, Target(3.0), "pieces fly off"),
         Figure("pieces of stiff crust of more than 1 %, at the start", whole),
-        Figure("and at the end", broken, Bar(whole + 1), "breaks"),
-        Figure("pieces of cream of more than 0.1 %", split, Bar(2), "splits"),
+        Figure("and at the end", broken, Target(whole + 1), "breaks"),
+        Figure("pieces of cream of more than 0.1 %", split, Target(2), "splits"),
     ]
 
 

@@ -42,13 +42,13 @@ def test_surfaces_that_disagree_get_no_ratio(volume, agree):
     assert record.keys() >= {"what", "figure", "unit", "goal", "met", "rounds", "every_round", "agreement", "peer", "version"}
 
 
-@pytest.mark.parametrize("way, left", [("solve alone", "melt"), ("nothing written", "skin"), ("all caches", "cache")])
+@pytest.mark.parametrize("way, left", [("solve alone", "melt"), ("nothing written", "surface"), ("all caches", "cache")])
 def test_cooked_graphs_are_valid(way, left):
     """Each way leaves a sound graph whose last node is what it is named after."""
     graph = caches.demo(way)
     assert validate(graph) == []
     assert left in graph.nodes
-    assert ("cache" in graph.nodes) == (way == "all caches") and ("skin" in graph.nodes) == (way != "solve alone")
+    assert ("cache" in graph.nodes) == (way == "all caches") and ("surface" in graph.nodes) == (way != "solve alone")
 
 
 def test_usd_points_are_timed_and_read_back(tmp_path, capsys):

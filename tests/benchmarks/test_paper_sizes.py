@@ -20,7 +20,7 @@ def test_what_solves_is_kept_and_the_rest_left_out():
     """No cache, no surface: only what the solve of lava hangs on."""
     graph = paper_sizes.graph_of(paper_sizes.sample_named("lava"), "paper")
     kept = paper_sizes.upstream(graph, "run")
-    assert {"melt", "vent", "hot", "warm", "run"} <= kept and not kept & {"skin", "glow", "cache", "flow"}
+    assert {"melt", "vent", "hot", "warm", "run"} <= kept and not kept & {"surface", "glow", "cache", "flow"}
 
 
 def test_only_samples_of_the_table_are_timed(capsys):

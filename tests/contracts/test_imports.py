@@ -36,9 +36,9 @@ FLOORS = {
     "mpm_nodes.hosts": 3,
 }
 TOP_FLOOR = 4
-"""Every other room: nodes, verification, the command line and what it runs."""
+"""Every other package: nodes, verification, the command line and what it runs."""
 
-LIGHT_ROOMS = ("graph", "nodes", "hosts")
+LIGHT_PACKAGES = ("graph", "nodes", "hosts")
 AT_HOME = {
     "kernels": {"numba", "llvmlite"},
     "materials": {"numba"},
@@ -54,17 +54,17 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-ROOMS = {".".join(module_of(path).split(".")[: 1 if path.parent.name == "usd_io" else 2]) for path in SOURCES} - {"mpm_nodes"}
+PACKAGES = {".".join(module_of(path).split(".")[: 1 if path.parent.name == "usd_io" else 2]) for path in SOURCES} - {"mpm_nodes"}
 
 
-def room_of(module: str) -> str | None:
-    """Return the room of a module; the package's front door, which imports on demand, is none."""
+def package_of(module: str) -> str | None:
+    """Return the package of a module; the package's front door, which imports on demand, is none."""
     parts = module.split(".")
-    return next((room for room in (parts[0], ".".join(parts[:2])) if room in ROOMS), None)
+    return next((package for package in (parts[0], ".".join(parts[:2])) if package in PACKAGES), None)
 
 
-def floor_of(room: str) -> int:
-    return FLOORS.get(room, TOP_FLOOR)
+def floor_of(package: str) -> int:
+    return FLOORS.get(package, TOP_FLOOR)
 
 
 def imports_of(path: Path, top_level_only: bool = False) -> Iterator[tuple[int, str]]:
@@ -91,34 +91,34 @@ def _from_import(item: ast.ImportFrom, path: Path) -> Iterator[tuple[int, str]]:
         package = module_of(path) if path.name == "__init__.py" else module_of(path).rpartition(".")[0]
         home = package.split(".")[: len(package.split(".")) - item.level + 1]
         base = ".".join([*home, *([item.module] if item.module else [])])
-    for alias in item.names:  # `from mpm_nodes import solver` names a room as well
-        yield item.lineno, f"{base}.{alias.name}" if room_of(base) is None else base
+    for alias in item.names:  # `from mpm_nodes import solver` names a package as well
+        yield item.lineno, f"{base}.{alias.name}" if package_of(base) is None else base
 
 
-def imported_rooms(path: Path) -> Iterator[tuple[int, str, str]]:
-    """Yield (line, module, room) of every import of another room."""
+def imported_packages(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Yield (line, module, package) of every import of another package."""
     for line, name in imports_of(path):
-        target = room_of(name)
-        if target is not None and target != room_of(module_of(path)):
+        target = package_of(name)
+        if target is not None and target != package_of(module_of(path)):
             yield line, name, target
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
 def test_no_import_climbs(path: Path):
     """A module imports from its own floor and from lower ones."""
-    room = room_of(module_of(path))
-    for line, name, target in imported_rooms(path):
-        climbs = room is not None and floor_of(target) > floor_of(room)
-        assert not climbs, f"{path.relative_to(ROOT)}:{line} imports {name}: from floor {floor_of(room)} to {floor_of(target)}"
+    package = package_of(module_of(path))
+    for line, name, target in imported_packages(path):
+        climbs = package is not None and floor_of(target) > floor_of(package)
+        assert not climbs, f"{path.relative_to(ROOT)}:{line} imports {name}: from floor {floor_of(package)} to {floor_of(target)}"
 
 
 def test_rooms_do_not_import_in_circles():
     """Rooms of one floor may know each other one way only."""
-    edges = {(room_of(module_of(path)), target) for path in SOURCES for _, _, target in imported_rooms(path)}
-    below = {room: {target for source, target in edges if source == room} for room in ROOMS}
-    for _ in ROOMS:
-        below = {room: near | set().union(*(below[other] for other in near)) for room, near in below.items()}
-    assert [room for room in sorted(ROOMS) if room in below[room]] == []
+    edges = {(package_of(module_of(path)), target) for path in SOURCES for _, _, target in imported_packages(path)}
+    below = {package: {target for source, target in edges if source == package} for package in PACKAGES}
+    for _ in PACKAGES:
+        below = {package: near | set().union(*(below[other] for other in near)) for package, near in below.items()}
+    assert [package for package in sorted(PACKAGES) if package in below[package]] == []
 
 
 def test_only_the_sample_command_knows_the_reproduction_of_the_sources():
@@ -171,12 +171,12 @@ def test_circles_are_found():
 
 
 def test_modules_do_not_import_in_circles():
-    """Within a room and between rooms, wherever the import stands: a late import only hides a circle."""
+    """Within a package and between packages, wherever the import stands: a late import only hides a circle."""
     assert circles({name: modules_imported(path) for name, path in MODULES.items()}) == []
 
 
 def test_graph_knows_no_physics():
-    """The graph room imports nothing of this package but the data types, the opening of files, words for people, and itself."""
+    """The graph package imports nothing of this package but the data types, the opening of files, words for people, and itself."""
     ground = tuple(f"mpm_nodes.{each}" for each in ("graph", "data", "regular_files", "terminal", "compiling", "__"))
     for path in (PACKAGE / "graph").glob("*.py"):
         for line, name in imports_of(path):
@@ -186,14 +186,14 @@ def test_graph_knows_no_physics():
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
-def test_heavy_packages_stay_in_their_rooms(path: Path):
-    """numba, pxr, OpenVDB and the hosts' own packages are imported at module level only in the rooms that need them."""
+def test_heavy_packages_stay_where_they_belong(path: Path):
+    """numba, pxr, OpenVDB and the hosts' own packages are imported at module level only in the packages that need them."""
     if path.name == "openvdb_module.py" or path.parent.name == "blender_addon":  # the add-on runs inside Blender
         return
-    room = next((part for part in path.relative_to(ROOT).parts if part in (*AT_HOME, *LIGHT_ROOMS)), "")
+    home = next((part for part in path.relative_to(ROOT).parts if part in (*AT_HOME, *LIGHT_PACKAGES)), "")
     for line, name in imports_of(path, top_level_only=True):
         package = name.split(".")[0]
-        allowed = package not in HEAVY or package in AT_HOME.get(room, ())
+        allowed = package not in HEAVY or package in AT_HOME.get(home, ())
         allowed = allowed or (package == "hou" and "mpm_nodes_houdini" in path.parts)  # runs inside Houdini
         assert allowed, f"{path.relative_to(ROOT)}:{line} imports {name} at module level"
 
@@ -230,7 +230,7 @@ def test_public_names_exist():
 # In halves, so that this file does not hold them itself: the place where the package was written, unfinished marks.
 _HALVES = (("/wo", "rk/"), ("shar", "ed/"), ("CONT", "RACT.md"), ("TO", "DO"), ("FIX", "ME"))
 BANNED = tuple(first + second for first, second in _HALVES)
-SHUNNED_ROOMS = {"utils", "core", "common", "manager", "helpers"}
+SHUNNED_NAMES = {"utils", "core", "common", "manager", "helpers"}
 
 
 ELSEWHERE = ("blender_addon", "mpm_nodes_houdini", "blender_script.py")
@@ -278,7 +278,7 @@ def test_no_text_names_the_place_where_it_was_written():
 
 def test_no_room_is_called_after_nothing():
     """No module is called utils, core, common, manager or helpers."""
-    found = [str(path.relative_to(ROOT)) for path in SOURCES if set(path.relative_to(ROOT).with_suffix("").parts) & SHUNNED_ROOMS]
+    found = [str(path.relative_to(ROOT)) for path in SOURCES if set(path.relative_to(ROOT).with_suffix("").parts) & SHUNNED_NAMES]
     assert found == []
 
 

@@ -23,7 +23,7 @@ def classes_of(*sources: Path) -> dict[str, list[str]]:
 
 def test_no_two_classes_share_a_name(tmp_path):
     """A second one is found."""
-    ours = [path for room in ("mpm_nodes", "usd_io", "samples") for path in (ROOT / room).rglob("*.py")]
+    ours = [path for package in ("mpm_nodes", "usd_io", "samples") for path in (ROOT / package).rglob("*.py")]
     assert len(ours) > 300
     assert not {name: files for name, files in classes_of(*ours).items() if len(files) > 1}
     another = tmp_path / "another.py"

@@ -1,4 +1,4 @@
-"""Types are true and checked: the rooms that the checker reads, without blanket ignores, and short argument lists."""
+"""Types are true and checked: the packages that the checker reads, without blanket ignores, and short argument lists."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_nothing_of_ours_is_left_out():
         modules = override["module"] if isinstance(override["module"], list) else [override["module"]]
         ours = [module for module in modules if module.startswith(("mpm_nodes", "usd_io"))]
         assert not ours or not {"ignore_errors", "ignore_missing_imports", "follow_imports"} & set(override)
-    for path in (path for room in CHECKED for path in ([room] if room.is_file() else room.rglob("*.py"))):
+    for path in (path for package in CHECKED for path in ([package] if package.is_file() else package.rglob("*.py"))):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             assert not re.search(r"#\s*mypy:|#\s*type:\s*ignore(?!\[)", line), f"{path}:{number}"
 
@@ -55,9 +55,9 @@ EXCEPTIONS = {
 """Functions that take more, and why; what they are called with by position is short all the same."""
 
 
-def argument_lists(room: Path) -> Iterator[tuple[str, int, int]]:
+def argument_lists(package: Path) -> Iterator[tuple[str, int, int]]:
     """Yield every function: place, arguments, those by position; of a node or stage only ports count, knobs are its interface."""
-    for path in sorted(room.rglob("*.py") if room.is_dir() else [room]):
+    for path in sorted(package.rglob("*.py") if package.is_dir() else [package]):
         tree = ast.parse(path.read_text())
         owner = {child: f"{each.name}." for each in ast.walk(tree) if isinstance(each, ast.ClassDef) for child in each.body}
         for item in ast.walk(tree):
@@ -71,21 +71,21 @@ def argument_lists(room: Path) -> Iterator[tuple[str, int, int]]:
                 yield place, len(arguments) - own, by_position - own
 
 
-ROOMS = sorted({path for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()} | {ROOT / "usd_io"})
+PACKAGES = sorted({path for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()} | {ROOT / "usd_io"})
 
 
-@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
-def test_argument_lists_are_short(room):
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.name)
+def test_argument_lists_are_short(package):
     """Whoever needs more than eight values takes a dataclass or a named tuple."""
     longest = [
-        f"{place}: {count}" for place, count, _ in argument_lists(room) if count > MOST_ARGUMENTS and place not in EXCEPTIONS
+        f"{place}: {count}" for place, count, _ in argument_lists(package) if count > MOST_ARGUMENTS and place not in EXCEPTIONS
     ]
     assert not longest, "\n".join(sorted(longest))
 
 
 def test_exceptions_are_needed_and_lists_of_keywords():
     """A function that became shorter leaves the table; one that stays takes by name what exceeds."""
-    found = {place: counts for room in ROOMS for place, *counts in argument_lists(room) if place in EXCEPTIONS}
+    found = {place: counts for package in PACKAGES for place, *counts in argument_lists(package) if place in EXCEPTIONS}
     assert set(found) == set(EXCEPTIONS)
     assert all(count > MOST_ARGUMENTS >= by_position for count, by_position in found.values())
 

@@ -15,7 +15,7 @@ from mpm_nodes.graph import registry as registries
 from mpm_nodes.hosts.spec import host_spec
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("mpm_nodes", "usd_io", "samples", "docs", "hda_specs", "benchmarks", "tests")
+PACKAGES = ("mpm_nodes", "usd_io", "samples", "docs", "hda_specs", "benchmarks", "tests")
 STUMBLED_OVER = (
     "says when which pays",
     "that one kernel can do at once are run as one",
@@ -39,7 +39,7 @@ def texts(root: Path = ROOT) -> dict[str, str]:
     """Return every page and source, with line breaks and comment signs as spaces."""
     files = [
         *root.glob("*.md"),
-        *(path for room in ROOMS for path in (root / room).rglob("*") if path.suffix in (".py", ".md", ".json")),
+        *(path for package in PACKAGES for path in (root / package).rglob("*") if path.suffix in (".py", ".md", ".json")),
     ]
     generated = (root / "docs/project", root / "docs/reference")
     files = [path for path in files if path.parent not in generated and path.name != Path(__file__).name]

@@ -107,7 +107,7 @@ def test_every_stage_has_its_equations_with_a_source(reference):
         assert text.count("$$") >= 2 and (cited or "textbook" in source) and cited <= known, name
 
 
-SOURCES = sorted(path for room in ("mpm_nodes", "usd_io", "samples", "docs", "tests") for path in (ROOT / room).rglob("*.py"))
+SOURCES = sorted(path for package in ("mpm_nodes", "usd_io", "samples", "docs", "tests") for path in (ROOT / package).rglob("*.py"))
 CITED = re.compile(r"\b([A-Z][a-zé]{2,}) ((?:1[89]|20)\d\d)\b")
 MONTHS = {"January", "December"}
 

@@ -33,9 +33,9 @@ def shot(what: str = "cache") -> Graph:
     if what in ("obj", "ply"):
         graph.add("export_points", "points", particles="solve.particles", format=what, every=2, attributes=("velocity", "mass"))
         return graph
-    more = {"mesh": "skin.mesh", "volumes": ["skin.surface", "fog"]} if what == "surface" else {}
+    more = {"mesh": "surface.mesh", "volumes": ["surface.surface", "fog"]} if what == "surface" else {}
     if more:
-        graph.add("surface_particles", "skin", particles="solve.particles")
+        graph.add("surface_particles", "surface", particles="solve.particles")
         graph.add("density_volume", "fog", particles="solve.particles")
     wide = ("velocity", "id", "material", "mass", "volume", "deformation")
     attributes = {"attributes": wide} if what == "attributes" else {}

@@ -96,7 +96,7 @@ def test_all_that_a_cook_keeps_lies_within_its_limit(limit):
 
 
 def test_kept_values_are_found_again_while_there_is_room():
-    """With room for all, every table is made once, in this cook and in the next one that shares the store."""
+    """With package for all, every table is made once, in this cook and in the next one that shares the store."""
     graph = Graph(registry=REGISTRY.extended(heavy.declaration), start=1, end=20)
     graph.add(heavy, "one", table=1)
     store = MemoryStore(100 * MEGABYTE)
@@ -242,7 +242,7 @@ def test_a_cook_changes_no_container_of_a_module(tmp_path):
 
 @pytest.mark.parametrize("path", sorted([*(PACKAGE / "graph").glob("*.py"), *(PACKAGE / "nodes").glob("*.py")]), ids=str)
 def test_no_module_of_graph_or_nodes_remembers_calls(path):
-    """No cache decorators and no `global` in these rooms; Python's own warnings are the exception."""
+    """No cache decorators and no `global` in these packages; Python's own warnings are the exception."""
     tree = ast.parse(path.read_text())
     for item in ast.walk(tree):
         if isinstance(item, ast.Global):

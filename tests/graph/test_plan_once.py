@@ -18,7 +18,7 @@ from mpm_nodes.solver import program
 def counted(monkeypatch) -> Counter:
     """Counts the calls of everything that looks at a whole graph or substep graph, wherever it was imported to."""
     counts: Counter = Counter()
-    rooms = (evaluator, hazards, plan, program, strict_json, substep_document, substeps, validate)
+    packages = (evaluator, hazards, plan, program, strict_json, substep_document, substeps, validate)
     homes = {
         "examine": validate.examine,
         "plan_graph": plan.plan_graph,
@@ -33,9 +33,9 @@ def counted(monkeypatch) -> Counter:
             counts[_name] += 1
             return _function(*args, **knobs)
 
-        for room in rooms:
-            if getattr(room, name, None) is function:
-                monkeypatch.setattr(room, name, call)
+        for package in packages:
+            if getattr(package, name, None) is function:
+                monkeypatch.setattr(package, name, call)
     return counts
 
 

@@ -1,4 +1,4 @@
-"""How nodes look in Blender's editor: sliders with ends, whole labels, a colour for each room, search, settings as fields."""
+"""How nodes look in Blender's editor: sliders with ends, whole labels, a colour for each category, search, settings as fields."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ answer["same"] = graph_file.save(tree)["nodes"]["older"]["knobs"]["substeps"]
 
 
 def test_nodes_have_sliders_labels_and_colours_and_are_found(tmp_path, spec):
-    """Sliders have ends, every label fits its node, each room has one colour, and search offers all by label."""
+    """Sliders have ends, every label fits its node, each category has one colour, and search offers all by label."""
     seen = in_blender(NODES, folder=str(tmp_path))
     ends = {(record["id"], knob["name"]): knob["range"] for record in (*spec["nodes"], *spec["stages"]) for knob in record["knobs"]}
     assert len(seen["sliders"]) > 200
@@ -115,10 +115,10 @@ def test_nodes_have_sliders_labels_and_colours_and_are_found(tmp_path, spec):
         limits = ends[owner, name]
         assert [low, high] == pytest.approx([limits["soft_min"], limits["soft_max"]], rel=1e-5), (owner, name)
         assert abs(low) < 1e13 and abs(high) < 1e13, (owner, name)
-    rooms = {record["name"]: record["colour"] for record in spec["categories"]}
-    for room, colours in seen["colours"].items():
-        assert all(colour == pytest.approx(rooms[room], abs=1e-3) for colour in colours), room
-    assert len({tuple(colour) for colour in rooms.values()}) == len(rooms)
+    categories = {record["name"]: record["colour"] for record in spec["categories"]}
+    for category, colours in seen["colours"].items():
+        assert all(colour == pytest.approx(categories[category], abs=1e-3) for colour in colours), category
+    assert len({tuple(colour) for colour in categories.values()}) == len(categories)
     assert min(seen["widths"].values()) >= 190 and max(seen["widths"].values()) <= 340
     assert seen["cut"] == []
     vectors = {f"{r['id']}.{k['name']}" for r in (*spec["nodes"], *spec["stages"]) for k in r["knobs"] if k["kind"] == "vector"}

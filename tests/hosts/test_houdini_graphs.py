@@ -51,8 +51,12 @@ FULL = {
             "inputs": {"sources": "fall.particles"},
             "knobs": {"substeps": {"preset": "explicit_apic", "edits": [{"bypass": "apply_plasticity"}], "set": {"cfl": 0.3}}},
         },
-        "skin": {"type": "surface_particles", "inputs": {"particles": "again"}, "knobs": {"attributes": ["velocity", "two words"]}},
-        "cache": {"type": "write_cache", "inputs": {"mesh": "skin.mesh", "volumes": ["skin"], "particles": "fall"}},
+        "surface": {
+            "type": "surface_particles",
+            "inputs": {"particles": "again"},
+            "knobs": {"attributes": ["velocity", "two words"]},
+        },
+        "cache": {"type": "write_cache", "inputs": {"mesh": "surface.mesh", "volumes": ["surface"], "particles": "fall"}},
         "points": {"type": "export_points", "inputs": {"particles": "fall"}},
     },
     "editor": {"zoom": 1.5},
@@ -145,11 +149,11 @@ def test_an_artists_own_wires_win_over_the_file(houdini, tmp_path):
     """After loading, a changed wire, knob or place is what the next file holds."""
     through_houdini(houdini, load_graph(FULL, base=tmp_path).to_json(), tmp_path)
     work, cook = houdini.work, houdini.work.node("cook")
-    work.node("skin").setInput(0, work.node("fall"))
+    work.node("surface").setInput(0, work.node("fall"))
     work.node("box").setPosition(type(work.node("box").position())((3.0, 2.0)))
     work.node("floor").parm("rule").set("slip")
     nodes = graph_of(cook)["nodes"]
-    assert nodes["skin"]["inputs"] == {"particles": "fall"} and nodes["floor"]["knobs"]["rule"] == "slip"
+    assert nodes["surface"]["inputs"] == {"particles": "fall"} and nodes["floor"]["knobs"]["rule"] == "slip"
     assert nodes["box"]["position"] == [300.0, -200.0] and nodes["points"]["inputs"] == {"particles": "fall"}
 
 

@@ -121,7 +121,7 @@ def test_the_command_prints_it():
 
 
 def test_the_room_knows_only_the_graph_and_data():
-    """Hosts import the graph room and the data types; the material library is the one table more. Code for a host: nothing."""
+    """Hosts import the graph package and the data types; the material library is the one table more. Code for a host: nothing."""
     allowed = ("mpm_nodes.graph", "mpm_nodes.data", "mpm_nodes.hosts", "mpm_nodes.materials.library")
     for path in HOSTS.rglob("*.py"):
         for item in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

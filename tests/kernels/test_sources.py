@@ -13,8 +13,8 @@ from mpm_nodes.kernels.compile import sources
 
 MODULES = sorted(
     "mpm_nodes." + ".".join(path.relative_to(sources.PACKAGE).with_suffix("").parts)
-    for room in sources.ROOMS
-    for path in sources.PACKAGE.joinpath(*room.split(".")).rglob("*.py")
+    for package in sources.PACKAGES
+    for path in sources.PACKAGE.joinpath(*package.split(".")).rglob("*.py")
     if path.name != "__init__.py"
 )
 
@@ -34,10 +34,10 @@ def globals_of_functions(module):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_every_function_that_a_kernel_names_counts(name):
-    """What a function of a room calls in another room's file is among the files of its digest."""
+    """What a function of a package calls in another package's file is among the files of its digest."""
     module = importlib.import_module(name)
-    rooms = [sources.PACKAGE.joinpath(*room.split(".")) for room in sources.ROOMS]
-    called = {path for path in globals_of_functions(module) if any(path.is_relative_to(room) for room in rooms)}
+    packages = [sources.PACKAGE.joinpath(*package.split(".")) for package in sources.PACKAGES]
+    called = {path for path in globals_of_functions(module) if any(path.is_relative_to(package) for package in packages)}
     assert called <= sources.closure(Path(module.__file__).resolve())
 
 
@@ -83,7 +83,7 @@ def test_an_edit_in_a_helper_compiles_its_caller_again(tmp_path):
     for entry in (sources.PACKAGE / "kernels").iterdir():
         if entry.name not in ("compile", "__pycache__"):
             (package / "kernels" / entry.name).symlink_to(entry)
-    # `sources.PACKAGE` is the real place of its file: this room is copied
+    # `sources.PACKAGE` is the real place of its file: this package is copied
     (package / "kernels" / "compile").mkdir()
     for entry in (sources.PACKAGE / "kernels" / "compile").glob("*.py"):
         (package / "kernels" / "compile" / entry.name).write_text(entry.read_text())

@@ -88,13 +88,13 @@ def test_the_fit_of_shaders_follows_the_luminance():
 def test_a_scene_glows_where_it_is_hot(tmp_path):
     """Corners take the light of their own temperature; a colour by attribute shows that alone."""
     scene = open_scene(hot_cache(tmp_path, 1300.0))
-    (skin,) = scene.shapes(1).skins
-    hot = skin.triangles.min(axis=1) >= 6
-    assert np.allclose(skin.glow[hot], emitted(np.array([1300.0]))[0]) and not skin.glow[~hot].any()
+    (surface,) = scene.shapes(1).surfaces
+    hot = surface.triangles.min(axis=1) >= 6
+    assert np.allclose(surface.glow[hot], emitted(np.array([1300.0]))[0]) and not surface.glow[~hot].any()
     scene.white = 0.0
-    assert scene.shapes(1).skins[0].glow is None
+    assert scene.shapes(1).surfaces[0].glow is None
     (tmp_path / "cold").mkdir()
-    assert open_scene(hot_cache(tmp_path / "cold", 400.0)).shapes(1).skins[0].glow is None
+    assert open_scene(hot_cache(tmp_path / "cold", 400.0)).shapes(1).surfaces[0].glow is None
 
 
 @pytest.mark.parametrize("engine", ["splat", "cycles"])

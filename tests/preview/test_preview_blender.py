@@ -124,7 +124,7 @@ def test_both_renderers_show_the_same_colours(tmp_path: Path):
         centre=(-0.4, 0.2, 0.0),
     )
     block = graph.add("collide_box", "block", size=(0.6, 0.3, 0.4), centre=(0.4, 0.15, 0.0))
-    skin = graph.add("surface_particles", "skin", particles=foam)
+    skin = graph.add("surface_particles", "surface", particles=foam)
     graph.add("write_cache", "cache", particles=foam, mesh=skin["mesh"], colliders=[graph.add("collide_plane", "floor"), block])
     folder = execute(graph, out=tmp_path / "out").revision_folder
     view, pictures = look(np.array([0.9, 1.2, 2.6]), np.array([0.0, 0.15, 0.0]), 1.4), {}
@@ -166,7 +166,7 @@ def test_cycles_shades_each_material_by_its_look_in_every_frame(tmp_path: Path, 
         both = graph.add("set_looks", "looks", particles=graph.add("merge_particles", "both", sources=sides), looks=looks)
         painted = graph.add("colour_particles", "colour", particles=both, colours=("#cc2211", "#cc2211"))
         finer = {"keys": [[1, 0.03, "linear"], [3, 0.025, "linear"]]}  # other faces in every frame
-        skin = graph.add("surface_particles", "skin", particles=painted, voxel_size=finer)
+        skin = graph.add("surface_particles", "surface", particles=painted, voxel_size=finer)
         graph.add("write_cache", "cache", particles=painted, mesh=skin["mesh"], mesh_per_material=apart)
         folder = execute(graph, out=tmp_path / looks[1]).revision_folder
         try:

@@ -15,7 +15,7 @@ from mpm_nodes.preview import pictures as preview
 from mpm_nodes.preview import scene as preview_scene
 from mpm_nodes.preview import splat as preview_splat
 from mpm_nodes.preview.exposures import Backdrop, surroundings
-from mpm_nodes.preview.scene import Cloud, Shapes, Skin, corner_normals, framing, look
+from mpm_nodes.preview.scene import Cloud, Shapes, Surface, corner_normals, framing, look
 from mpm_nodes.preview.sheet import contact_sheet
 from mpm_nodes.preview.splat import render_shapes
 
@@ -61,7 +61,7 @@ def test_the_nearer_thing_hides_the_farther_one():
     for z, hidden in ((1.0, True), (-1.0, False)):
         points = np.array([[-2, -2, z], [2, -2, z], [2, 2, z], [-2, 2, z]], float)
         triangles = np.array([[0, 1, 2], [0, 2, 3]], np.int32)
-        wall = Skin("/wall", points, triangles, corner_normals(points, triangles), painted(triangles, (0.2, 0.3, 0.8)))
+        wall = Surface("/wall", points, triangles, corner_normals(points, triangles), painted(triangles, (0.2, 0.3, 0.8)))
         picture = render_shapes(Shapes((ball((0.0, 0.0, 0.0)),), (wall,)), view, SIZE, floor_at(-10.0, 2.0))
         assert (red(picture).sum() == 0) == hidden
 
@@ -81,7 +81,7 @@ def test_a_wall_through_the_eye_is_cut_and_drawn():
     """A triangle that passes behind the camera still covers the lower half of the picture."""
     points = np.array([[-50, -0.5, 50], [50, -0.5, 50], [0, -0.5, -100]], float)
     triangles = np.array([[0, 1, 2]], np.int32)
-    floor = Skin("/floor", points, triangles, corner_normals(points, triangles), painted(triangles, RED))
+    floor = Surface("/floor", points, triangles, corner_normals(points, triangles), painted(triangles, RED))
     view = look(np.array([0.0, 0.0, 5.0]), np.zeros(3), 1.5)
     picture = render_shapes(Shapes((), (floor,)), view, SIZE, floor_at(-10.0, 2.0))
     assert red(picture)[100:, 40:120].all() and not red(picture)[:50].any()
@@ -130,7 +130,7 @@ def test_only_corners_hide_the_sky():
     points = np.array([[-2, 0, -1], [2, 0, -1], [2, 3, -1], [-2, 3, -1]], float)
     open_share = []
     for triangles in (FACES[:0], np.array([[0, 1, 2], [0, 2, 3]], np.int32)):
-        wall = Skin("/wall", points, triangles, corner_normals(points, triangles), painted(triangles, RED))
+        wall = Surface("/wall", points, triangles, corner_normals(points, triangles), painted(triangles, RED))
         images = preview_splat._buffers(2 * SIZE[0], 2 * SIZE[1])
         focal = view.focal * 2 * SIZE[0]
         preview_splat._draw(Shapes((), (wall,)), view, focal, images)
@@ -158,8 +158,8 @@ def test_our_stages_are_lit_as_pictures_without_a_sun_are(tmp_path: Path):
     assert turned @ behind.right > 0.5 and turned @ behind.forward > 0.3 and turned[1] == pytest.approx(sun[1])
 
 
-def test_the_skin_takes_the_colours_of_its_attribute(tmp_path: Path):
-    """A skin that carries the attribute is drawn, in its colours; where it does not, the points are."""
+def test_the_surface_takes_the_colours_of_its_attribute(tmp_path: Path):
+    """A surface that carries the attribute is drawn, in its colours; where it does not, the points are."""
     from pxr import Sdf, Usd, UsdGeom, Vt
 
     path = write_cache(tmp_path / "out", with_surface=True)
@@ -178,9 +178,9 @@ def test_the_skin_takes_the_colours_of_its_attribute(tmp_path: Path):
     assert scene.colour_by.unit == "s"
     assert [colour_by.ColourBy(name, 0.0, 1.0).unit for name in ("speed", "velocity", "J")] == ["m/s", "m/s", ""]
     shapes = scene.shapes(1, "surface")
-    skin = next(skin for skin in shapes.skins if skin.path == "/sim/mesh")
-    assert np.allclose(skin.colours[skin.triangles == 5], scene.colour_by.colours(np.array([2.0])))
-    assert np.allclose(skin.colours[skin.triangles == 0], scene.colour_by.colours(np.array([0.0])))
+    surface = next(surface for surface in shapes.surfaces if surface.path == "/sim/mesh")
+    assert np.allclose(surface.colours[surface.triangles == 5], scene.colour_by.colours(np.array([2.0])))
+    assert np.allclose(surface.colours[surface.triangles == 0], scene.colour_by.colours(np.array([0.0])))
 
 
 @pytest.mark.parametrize(
@@ -235,8 +235,8 @@ def test_points_and_surface_are_not_drawn_over_each_other(tmp_path: Path):
     scene = preview_scene.open_scene(write_cache(tmp_path / "out", with_surface=True))
     points, surface = scene.shapes(2, "points"), scene.shapes(2, "surface")
     assert [c.path for c in points.clouds] == ["/sim/points"]
-    assert [s.path for s in points.skins] == ["/sim/collider_bowl"]
-    assert surface.clouds == () and {s.path for s in surface.skins} == {"/sim/collider_bowl", "/sim/mesh"}
+    assert [s.path for s in points.surfaces] == ["/sim/collider_bowl"]
+    assert surface.clouds == () and {s.path for s in surface.surfaces} == {"/sim/collider_bowl", "/sim/mesh"}
 
 
 def test_centimetres_and_z_up_are_brought_to_metres_and_y_up(tmp_path: Path):
@@ -297,7 +297,7 @@ def test_a_mesh_shows_the_colour_of_every_point():
     points = np.array([[-1, -1, 0], [0, -1, 0], [0, 1, 0], [-1, 1, 0], [1, -1, 0], [1, 1, 0]], float)
     triangles = np.array([[0, 1, 2], [0, 2, 3], [1, 4, 5], [1, 5, 2]], np.int32)
     colours = np.concatenate([painted(triangles[:2], (0.8, 0.0, 0.0)), painted(triangles[2:], (0.0, 0.0, 0.8))])
-    wall = Skin("/wall", points, triangles, corner_normals(points, triangles), colours)
+    wall = Surface("/wall", points, triangles, corner_normals(points, triangles), colours)
     view = look(np.array([0.0, 0.0, 5.0]), np.zeros(3), 1.5)
     picture = render_shapes(Shapes((), (wall,)), view, SIZE, floor_at(-10.0, 2.0)).astype(int)
     across = picture[60, 40:120]
@@ -334,7 +334,7 @@ def test_a_plane_is_a_floor_without_an_edge(tmp_path: Path):
     scene = preview_scene.open_scene(tmp_path / "out" / "r002" / "shot.usda")
     around = surroundings([scene], [1, 3], "points")
     assert around.ground == pytest.approx(-0.37) and np.abs([around.low[0], around.high[0]]).max() < 0.5
-    assert [skin.path for skin in scene.shapes(1).skins if skin.floor] == ["/sim/collider_floor"]
+    assert [surface.path for surface in scene.shapes(1).surfaces if surface.floor] == ["/sim/collider_floor"]
     assert cycles._floors(scene, 1, "points", around.ground) == ["collider_floor"]
     view = look(np.array([2.0, 2.0, 4.0]), np.array([0.0, -0.37, 0.0]), 1.0)
     made = preview.render_cache(tmp_path / "out", [1], tmp_path, "splat", preview.Picture((320, 240), camera=view))
@@ -354,7 +354,7 @@ def test_a_square_high_above_the_rest_is_drawn(tmp_path: Path):
     scene = preview_scene.open_scene(tmp_path / "out" / "r002" / "shot.usda")
     around = surroundings([scene], [1, 3], "points")
     assert around.ground < -0.4
-    assert any(skin.floor for skin in scene.shapes(1).without_floor(around.ground).skins)
+    assert any(surface.floor for surface in scene.shapes(1).without_floor(around.ground).surfaces)
 
 
 def test_far_drops_are_not_framed():
@@ -364,7 +364,7 @@ def test_far_drops_are_not_framed():
     far = replace(cloud, positions=np.concatenate([block, [[50.0, 0.5, 0.5]]]))
     low, high = Shapes((far,)).framed()
     assert low.min() >= 0.0 and high.max() < 2.0 and Shapes((far,)).bounds()[1][0] == 50.0
-    body = Skin("/wall", far.positions, FACES[:1], np.zeros((1, 3, 3)), np.zeros((1, 3, 3)))
+    body = Surface("/wall", far.positions, FACES[:1], np.zeros((1, 3, 3)), np.zeros((1, 3, 3)))
     assert Shapes((), (body,)).framed()[1][0] == 50.0
 
 

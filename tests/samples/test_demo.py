@@ -59,7 +59,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         "--set",
         "settings.cell_size=0.06",
         "--set",
-        "skin.voxel_size=0.03",
+        "surface.voxel_size=0.03",
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
@@ -77,7 +77,7 @@ def test_without_openvdb_it_is_the_same_shot_of_points():
     """The demo's other form takes its trivet from a mesh and writes no surface; all else is equal."""
     whole, points = (json.loads(sample_graph(name).read_text()) for name in ("demo", "demo_without_vdb"))
     assert points["nodes"].pop("trivet")["knobs"].pop("rule") == whole["nodes"].pop("trivet")["knobs"].pop("rule")
-    del whole["nodes"]["skin"], whole["nodes"]["cache"]["inputs"]["mesh"], whole["nodes"]["cache"]["inputs"]["volumes"]
+    del whole["nodes"]["surface"], whole["nodes"]["cache"]["inputs"]["mesh"], whole["nodes"]["cache"]["inputs"]["volumes"]
     assert points == whole
 
 

@@ -12,15 +12,15 @@ from sample_numbers import SAMPLES as FOLDER
 from mpm_nodes import cli
 from mpm_nodes_samples.reproduction.index import SAMPLES
 from mpm_nodes_samples.reproduction.known_misses import KNOWN_MISSES
-from mpm_nodes_samples.reproduction.shot import Bar, Figure
+from mpm_nodes_samples.reproduction.shot import Figure, Target
 
 NUMBER = r"(-?[\d.]+(?:e[-+]?\d+)?)"
 UNSTABLE = ("seconds a frame, solve",)
 """Figures of the machine, not of the shot."""
 
 
-def bar_in(text: str) -> Bar | None:
-    """Return the bar that a printed text ends with, None where it claims nothing."""
+def target_in(text: str) -> Target | None:
+    """Return the target that a printed text ends with, None where it claims nothing."""
     for form, names in (
         (f"from {NUMBER} to {NUMBER}", ("least", "most")),
         (f"at least {NUMBER}", ("least",)),
@@ -30,7 +30,7 @@ def bar_in(text: str) -> Bar | None:
         match = re.search(f"(?:^|: ){form}$", text)
         if match:
             values = [float(each) for each in match.groups()]
-            return Bar(**dict(zip(names, values * (len(names) // len(values)), strict=True)))
+            return Target(**dict(zip(names, values * (len(names) // len(values)), strict=True)))
     return None
 
 
@@ -56,16 +56,25 @@ TABLES = tables()
 
 # ---------------------------------------------------------------- bars
 @pytest.mark.parametrize(
-    "bar", [Bar(95.7), Bar(most=0.89), Bar(0.85, 1.15), Bar(0, 0), Bar(1_101_240, 1_217_160), Bar(-2.5), Bar(most=1e-12)]
+    "target",
+    [
+        Target(95.7),
+        Target(most=0.89),
+        Target(0.85, 1.15),
+        Target(0, 0),
+        Target(1_101_240, 1_217_160),
+        Target(-2.5),
+        Target(most=1e-12),
+    ],
 )
-def test_what_is_printed_is_what_is_enforced(bar):
-    """The number in words is the bar to its last digit, so that a value just beyond it does not hold."""
-    figure = Figure("length [m]", 1.0, bar, "the source's 95.7")
-    assert bar_in(figure.expected) == bar
-    for edge, beyond in ((bar.least, -math.inf), (bar.most, math.inf)):
+def test_what_is_printed_is_what_is_enforced(target):
+    """The number in words is the target to its last digit, so that a value just beyond it does not hold."""
+    figure = Figure("length [m]", 1.0, target, "the source's 95.7")
+    assert target_in(figure.expected) == target
+    for edge, beyond in ((target.least, -math.inf), (target.most, math.inf)):
         if math.isfinite(edge):
-            assert bar.holds(edge) and not bar.holds(math.nextafter(edge, beyond))
-    assert not bar.holds(math.nan)
+            assert target.holds(edge) and not target.holds(math.nextafter(edge, beyond))
+    assert not target.holds(math.nan)
     assert Figure("length [m]", 1.0, says="a word").ok is None
 
 
@@ -73,18 +82,18 @@ def test_what_is_printed_is_what_is_enforced(bar):
     "measured", [1183.954, math.nextafter(1184.0, 0.0), 1184.0, 1184.04, 1184.4, 1214.04, 12.0, math.nan, -math.inf]
 )
 def test_rounding_takes_no_number_across_its_bar(measured):
-    """What is printed holds where the number holds; a number far from its bar has four digits."""
-    figure = Figure("temperature [K]", measured, Bar(1184, 1214))
-    assert Figure("temperature [K]", float(figure.printed.replace(",", "")), figure.bar).verdict == figure.verdict
-    assert Figure("temperature [K]", 1100.04, figure.bar).printed == Figure("temperature [K]", 1100.04).printed == "1100"
+    """What is printed holds where the number holds; a number far from its target has four digits."""
+    figure = Figure("temperature [K]", measured, Target(1184, 1214))
+    assert Figure("temperature [K]", float(figure.printed.replace(",", "")), figure.target).verdict == figure.verdict
+    assert Figure("temperature [K]", 1100.04, figure.target).printed == Figure("temperature [K]", 1100.04).printed == "1100"
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_verdicts_of_the_readme_follow_from_its_numbers(name):
-    """Every row: its word is what number and bar make of it; a row that claims nothing says nothing; each miss is a known one."""
+    """Every row: its word is what number and target make of it; what claims nothing says nothing; each miss is a known one."""
     assert TABLES[name]
     for figure, measured, expected, holds in TABLES[name]:
-        found = Figure(figure, float(measured.replace(",", "")), bar_in(expected), known=figure in KNOWN_MISSES.get(name, ()))
+        found = Figure(figure, float(measured.replace(",", "")), target_in(expected), known=figure in KNOWN_MISSES.get(name, ()))
         assert found.verdict == holds != "MISSED", (figure, measured, expected, holds)
 
 
@@ -107,7 +116,7 @@ def test_a_cook_says_what_the_readme_says(name, tmp_path):
     wrong = []
     for each, (figure, measured, expected, holds) in zip(found, told, strict=True):
         near = math.isclose(each["measured"], float(measured.replace(",", "")), rel_tol=0.1, abs_tol=0.02)
-        bars_agree = str(bar_in(each["expected"])) == str(bar_in(expected))
+        bars_agree = str(target_in(each["expected"])) == str(target_in(expected))
         if not near or each["verdict"] != holds or not bars_agree:
             wrong.append(f"{figure}: {each['printed']} ({each['expected']}), the table {measured} ({expected}) {holds}")
     assert not wrong, "; ".join(wrong)

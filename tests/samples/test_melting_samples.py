@@ -16,7 +16,7 @@ from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.graph.executor import execute
 from mpm_nodes_samples.reproduction import melting, phases, sizes
 from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.shot import Bar, Figure, Progress, Shot
+from mpm_nodes_samples.reproduction.shot import Figure, Progress, Shot, Target
 
 NAMES = [name for name, sample in SAMPLES.items() if "S14" in sample.source]
 COARSE = {
@@ -143,8 +143,8 @@ def test_it_cooks_coarsely_and_its_books_close(name: str, tmp_path: Path):
 
     graph = graph_of(name)
     graph.set("settings.cell_size", COARSE[name])
-    if "skin" in graph.nodes:
-        graph.set("skin.voxel_size", 0.0)
+    if "surface" in graph.nodes:
+        graph.set("surface.voxel_size", 0.0)
     progress = Progress()
     result = execute(graph, frames=(1, 4), out=tmp_path, on_event=progress)
     shot = Shot(find_root(result.revision_folder), tuple(result.frames), COARSE[name], progress, graph)
@@ -158,7 +158,7 @@ def test_a_table_is_put_in_its_section_or_replaced():
     """Two sections, one with a table: each gets its own, and nothing else changes."""
     from mpm_nodes_samples.write_tables import table_of, with_table
 
-    record = {"figures": [Figure("length [m]", 12345.0, Bar(most=3.0)).to_json()]}
+    record = {"figures": [Figure("length [m]", 12345.0, Target(most=3.0)).to_json()]}
     table = table_of(record)
     assert table.splitlines()[2] == "| length [m] | 12,345 | at most 3 | MISSED |"
     page = "# Page\n\n## one\n\nWords.\n\n| old | 1 |\n\n## two\n\nMore.\n\n# End\n"

@@ -65,8 +65,8 @@ def test_it_cooks_coarsely(file: Path, tmp_path: Path):
     """Three frames at a coarse cell size leave a cache that opens, with finite particles that fall."""
     graph = load_graph(file)
     graph.set("settings.cell_size", COARSE[file.stem])
-    if "skin" in graph.nodes:
-        graph.set("skin.voxel_size", 0.0)
+    if "surface" in graph.nodes:
+        graph.set("surface.voxel_size", 0.0)
     result = execute(graph, frames=(1, 3), out=tmp_path)
     cooked = Cooked(result.revision_folder, CACHES[file.stem], result.warnings)
     first, last = cooked.at(1), cooked.at(3)

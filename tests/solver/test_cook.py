@@ -39,7 +39,7 @@ def splash(end: int = 6, start: int = 1, **solve):
     nozzle = graph.add("emit_box", "nozzle", material=syrup, size=(0.2, 0.1, 0.2), centre=(0.0, 0.6, 0.0), stiffness_variation=0.1)
     stream = graph.add("emit_stream", "stream", template=nozzle, velocity=(0.0, -2.0, 0.0))
     graph.nodes["sim"].connect("emitters", [stream])
-    skin = graph.add("surface_particles", "skin", particles=graph["sim"]["particles"])
+    skin = graph.add("surface_particles", "surface", particles=graph["sim"]["particles"])
     vel = graph.add("velocity_volume", "vel", particles=graph["sim"]["particles"])
     graph.add(
         "write_cache",

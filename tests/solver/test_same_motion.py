@@ -47,8 +47,8 @@ def dressed(graph: Graph, preset: str) -> str:
     """Give the matter what the stages of a preset read, tension, a solute, heat; return the id of its material."""
     last = "matter"
     if "surface" in preset:
-        graph.add("material_surface_tension", "skin", material=graph[last], tension=100.0)
-        last = "skin"
+        graph.add("material_surface_tension", "surface", material=graph[last], tension=100.0)
+        last = "surface"
     if preset in ("surface_tension_solute", "surface_tension_heat"):
         graph.add("material_surfactant", "soap", material=graph[last], tension=50.0, diffusivity=0.01)
         graph.add("set_concentration", "soaped", particles=graph["block"], concentration=0.5)

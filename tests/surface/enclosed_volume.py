@@ -1,4 +1,4 @@
-"""The volume inside a skin."""
+"""The volume inside a mesh."""
 
 import numpy as np
 

@@ -15,11 +15,11 @@ from mpm_nodes.selftest.shot import digests
 
 
 def still_life(folder: Path) -> Path:
-    """Write the graph of a box of matter with a skin, which no solve moves."""
+    """Write the graph of a box of matter with a surface, which no solve moves."""
     graph = Graph(registry=registry.load(path="", entry_points=False), base=folder, start=1, end=1, cell_size=0.1)
     stuff = graph.add("material_neo_hookean", "stuff")
     body = graph.add("emit_box", "body", size=(0.3, 0.3, 0.3), jitter=0.5, material=stuff)
-    skin = graph.add("surface_particles", "skin", particles=body["particles"])
+    skin = graph.add("surface_particles", "surface", particles=body["particles"])
     graph.add("write_cache", "cache", name="cache", mesh=skin["mesh"])
     return graph.save(folder / "shot.json")
 

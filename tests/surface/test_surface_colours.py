@@ -1,4 +1,4 @@
-"""Colours and materials on the skin: sharp between materials, and shown by the material that the stage binds."""
+"""Colours and materials on the surface: sharp between materials, and shown by the material that the stage binds."""
 
 import dataclasses
 

@@ -128,7 +128,7 @@ def test_smoothing_goes_by_the_spacing_and_not_by_the_voxel():
 
 
 def test_voxels_may_be_as_fine_as_one_likes():
-    """At a tenth of a spacing, where a spacing is longer than a leaf, the skin of one particle is still one bead of its volume."""
+    """At a tenth of a spacing, which is longer than a leaf then, the surface of one particle is still one bead of its volume."""
     one = emit_box(SETTINGS, CHEESE, size=(SPACING,) * 3, centre=(0.0, 0.0, 0.0))
     pair = Particles({**one.attributes, "position": one["position"] + [0.013, 0.007, 0.002]}, one.materials, SPACING)
     for particles in (pair, emit_sphere(SETTINGS, CHEESE, radius=3 * SPACING, centre=(0.01, 0.0, 0.0))):
@@ -221,7 +221,7 @@ def test_shots_that_begin_without_matter_are_written_with_all_their_columns(tmp_
     stream = graph.add("emit_stream", "stream", template=template, start_frame=3.0)
     fall = graph.add("solve", "fall", emitters=[stream])
     colours = graph.add("colour_particles", "colours", particles=fall["particles"])
-    skin = graph.add("surface_particles", "skin", particles=colours, attributes=["displayColor"])
+    skin = graph.add("surface_particles", "surface", particles=colours, attributes=["displayColor"])
     graph.add("write_cache", "cache", particles=colours, mesh=skin["mesh"], attributes=["velocity", "deformation", "displayColor"])
     graph.add("export_points", "points", particles=colours, format="ply", attributes=["velocity", "deformation", "displayColor"])
     execute(graph, out=tmp_path)
@@ -238,7 +238,7 @@ def test_a_stream_alone_has_the_surface_of_its_own_scale():
         template = graph.add("emit_box", "template", material=jelly, size=(0.4 * scale,) * 3)
         stream = graph.add("emit_stream", "stream", template=template, velocity=(0.0, -4.8 * scale, 0.0))
         fall = graph.add("solve", "fall", emitters=[stream], gravity=(0.0, 0.0, 0.0))
-        graph.add("surface_particles", "skin", particles=fall["particles"])
+        graph.add("surface_particles", "surface", particles=fall["particles"])
         result = execute(graph)
-        counts.append(len(result.outputs["skin"]["mesh"].points))
+        counts.append(len(result.outputs["surface"]["mesh"].points))
     assert counts[1] == pytest.approx(counts[0], rel=0.1) and counts[0] > 200

@@ -48,7 +48,7 @@ def test_looks_are_bound_to_the_parts_of_what_they_shade(tmp_path: Path):
         matter = graph.add("material_library", name, name=name)
         sides.append(graph.add("emit_box", f"{name}_box", material=matter, size=(0.3, 0.2, 0.2), centre=(x, 0.3, 0.0)))
     both = graph.add("merge_particles", "both", sources=sides)
-    skin = graph.add("surface_particles", "skin", particles=both)
+    skin = graph.add("surface_particles", "surface", particles=both)
     graph.add("write_cache", "cache", particles=both, mesh=skin["mesh"])
     folder = execute(graph, out=tmp_path / "out").revision_folder
     stage = Usd.Stage.Open(str(folder / "cache.usda"))
@@ -83,7 +83,7 @@ def test_each_material_has_a_mesh_where_it_is_asked_for(tmp_path: Path):
             matter = graph.add("material_library", name, name=name)
             sides.append(graph.add("emit_box", f"{name}_box", material=matter, size=(0.3, 0.2, 0.2), centre=(x, 0.3, 0.0)))
         both = graph.add("merge_particles", "both", sources=sides)
-        skin = graph.add("surface_particles", "skin", particles=both, attributes=("speed",))
+        skin = graph.add("surface_particles", "surface", particles=both, attributes=("speed",))
         graph.add("write_cache", "cache", particles=both, mesh=skin["mesh"], mesh_per_material=apart)
         folder = execute(graph, out=tmp_path / f"{apart}").revision_folder
         assert check_cache(folder / "cache.usda") == []
@@ -177,7 +177,7 @@ def test_lava_glows_by_its_temperature(tmp_path: Path):
         ball = graph.add("emit_sphere", "ball", material=matter, radius=0.2)
         hot = graph.add("set_temperature", "hot", particles=ball, temperature=kelvin)
         shaded = graph.add("set_looks", "shaded", particles=hot, looks=[look])
-        skin = graph.add("surface_particles", "skin", particles=shaded)
+        skin = graph.add("surface_particles", "surface", particles=shaded)
         graph.add("write_cache", "cache", particles=shaded, mesh=skin["mesh"])
         folder = execute(graph, out=tmp_path / f"{look}_{kelvin:g}").revision_folder
         stage = Usd.Stage.Open(str(folder / "cache.usda"))

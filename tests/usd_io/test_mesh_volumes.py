@@ -8,8 +8,8 @@ from pxr import Usd, UsdGeom, Vt
 
 from mpm_nodes.data import Mesh, Particles
 from mpm_nodes.nodes.surface import surface_particles
+from usd_io.mesh_volumes import check_volume, enclosed_volume
 from usd_io.meshes import add_mesh
-from usd_io.skins import check_volume, enclosed_volume
 
 SPACING = 0.05
 

@@ -71,7 +71,7 @@ def test_rest_and_age_come_through_a_solve(tmp_path):
     filled = graph.add("rest_positions", "filled", particles=nozzle)
     stream = graph.add("emit_stream", "stream", template=filled, velocity=(0.0, -2.0, 0.0))
     solve = graph.add("solve", "solve", sources=[still], emitters=[stream])
-    skin = graph.add("surface_particles", "skin", particles=solve["particles"], attributes=["rest", "age", "speed", "J"])
+    skin = graph.add("surface_particles", "surface", particles=solve["particles"], attributes=["rest", "age", "speed", "J"])
     graph.add(
         "write_cache", "cache", particles=solve["particles"], mesh=skin["mesh"], attributes=["velocity", "id", "rest", "birth"]
     )

@@ -91,7 +91,7 @@ def height(kind, frame):
 @pytest.mark.parametrize("kind", KINDS)
 def test_points_are_where_the_skeleton_and_the_shapes_put_them(tmp_path, kind):
     """At samples and between them, with the time codes of the animation; the digest changes with the pose, as a cache needs."""
-    meshes = StageMeshes(written(tmp_path / "skin.usda", kind), "/shot")
+    meshes = StageMeshes(written(tmp_path / "surface.usda", kind), "/shot")
     assert meshes.deforms() and not meshes.stands_still()
     assert set(meshes.authored_codes(0.0, 9.0)) == {1.0, 3.0}
     for code in (1.0, 2.0, 2.5, 3.0):
@@ -102,7 +102,7 @@ def test_points_are_where_the_skeleton_and_the_shapes_put_them(tmp_path, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_reader_takes_the_deformed_mesh(tmp_path, kind):
     """A collider has the surface, its level set and its speed there; particles and primvar samples lie there."""
-    path, frame = written(tmp_path / "skin.usda", kind), 3
+    path, frame = written(tmp_path / "surface.usda", kind), 3
     rise = height(kind, frame)
     context = FrameContext(frame, SETTINGS, lambda kind, **facts: None)
     body = collide_usd(context, SETTINGS, Kept(MemoryStore(1 << 30)), path=path, prim="/shot")
@@ -146,4 +146,4 @@ def damaged(path, what):
 @pytest.mark.parametrize("what", ["shape", "index", "weights", "bind"])
 def test_damaged_skins_are_told_with_the_prim(tmp_path, what):
     with pytest.raises(InputError, match=r"mesh /shot/root/box: its (joints or weights|blend shapes) do not fit .*export"):
-        StageMeshes(damaged(tmp_path / "skin.usda", what)).points(2.0)
+        StageMeshes(damaged(tmp_path / "surface.usda", what)).points(2.0)

@@ -178,7 +178,7 @@ class MPM_PT_substeps(bpy.types.Panel):
 
 # ---------------------------------------------------------------- the Add menu
 def _search_items(_self, context):
-    """Return what may stand in the tree that is open, with its room: (identifier, whole label, help)."""
+    """Return what may stand in the tree that is open, with its category: (identifier, whole label, help)."""
     tree = getattr(context.space_data, "edit_tree", None) if context and context.space_data else None
     kind = tree.bl_idname if is_ours(tree) else GRAPH_TREE
     return SEARCHED[kind]
@@ -186,8 +186,8 @@ def _search_items(_self, context):
 
 SEARCHED = {
     GRAPH_TREE: [
-        (f"MpmNode_{record['id']}", f"{record['label']} ({room})", record["doc"].rstrip("."))
-        for room, records in categories().items()
+        (f"MpmNode_{record['id']}", f"{record['label']} ({category})", record["doc"].rstrip("."))
+        for category, records in categories().items()
         for record in records
     ],
     SUBSTEP_TREE: [
@@ -198,7 +198,7 @@ SEARCHED = {
 
 
 class MPM_OT_search_node(bpy.types.Operator):
-    """Find a node by any part of its name or of its room, and add it"""
+    """Find a node by any part of its name or of its category, and add it"""
 
     bl_idname = "mpm_nodes.search_node"
     bl_label = "Search MPM Nodes"

@@ -5,7 +5,7 @@ import json
 import bpy
 
 from . import axes, curves, knobs, memory, older, preset_settings, sockets
-from .specification import DOMAINS, NODES, ROOMS, STAGES, TYPES, outputs
+from .specification import CATEGORIES, DOMAINS, NODES, STAGES, TYPES, outputs
 from .trees import GRAPH_TREE, SUBSTEP_TREE
 
 FEW_ROWS = 11
@@ -58,9 +58,9 @@ class MpmNode:
         return tree.bl_idname == cls.tree_kind
 
     def init(self, _context):
-        """Add the sockets, and take the colour of the room that the node is in."""
+        """Add the sockets, and take the colour of the category that the node is in."""
         self.file_version = self.record["version"]
-        self.use_custom_color, self.color = True, ROOMS[self.record["category"]]
+        self.use_custom_color, self.color = True, CATEGORIES[self.record["category"]]
         for port in self.record["inputs"]:
             _add_input(self, port)
         for port in outputs(self.record):

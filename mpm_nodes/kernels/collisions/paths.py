@@ -35,7 +35,7 @@ from mpm_nodes.kernels.lanes.memory import load, to_float
 from mpm_nodes.kernels.lanes.types import WIDTH
 from mpm_nodes.kernels.level_sets.level_set import FRICTION, OWN_SPEED, PLATE, RULE
 
-SKIN = 0.01
+MARGIN = 0.01
 """Distance at which a particle is set down outside a body [cells]: far above the rounding of stored positions."""
 STEP = 0.02
 """Shortest step of the path tracing [cells]: thinner corners than this may be cut."""
@@ -114,8 +114,8 @@ def _collide_particle_block(place, cloud, velocity, reach, dt, walls, bodies, do
     frames, near = (reals, integers), np.empty(bodies_count, np.int64)
     count = np.int64(0)
     for b in range(bodies_count):
-        # what sticks or slides was set down at the skin and is still in contact there
-        touching = 1.5 * SKIN if bodies.integer[b, RULE] != SEPARATE else 0.0
+        # what sticks or slides was set down at the surface and is still in contact there
+        touching = 1.5 * MARGIN if bodies.integer[b, RULE] != SEPARATE else 0.0
         if write_frame(frames, count, b, np.int64(0), (b0, b1, b2), 3.0**0.5 * reach, (h, dt, touching), bodies):
             near[count] = b
             count += 1
@@ -200,9 +200,9 @@ def follow_path(x, v, dt, h, near, bodies):
         hit, at, phi = np.int64(-1), 2.0, 0.0
         g0 = g1 = g2 = 0.0
         for k in range(near.shape[0]):
-            # what sticks or slides was set down at the skin and is still in contact there
+            # what sticks or slides was set down at the surface and is still in contact there
             holds = bounce == 0 and bodies.integer[near[k], RULE] != SEPARATE
-            touching = 1.5 * SKIN * h if holds else 0.0
+            touching = 1.5 * MARGIN * h if holds else 0.0
             found = first_touch(near[k], s, touching, (p0, p1, p2), (v0, v1, v2), dt, h, bodies)
             if found[0] < at:
                 hit = near[k]
@@ -219,7 +219,7 @@ def follow_path(x, v, dt, h, near, bodies):
         normal = world_normal(hit, s, g0, g1, g2, bodies.real)
         w0, w1, w2 = body_velocity(hit, dt, y0, y1, y2, bodies)
         v0, v1, v2 = respond(bodies.integer[hit, RULE], bodies.real[hit, FRICTION], normal, (v0, v1, v2), (w0, w1, w2))
-        out = min(max(SKIN * h - phi, 0.0), PUSH * h - pushed)
+        out = min(max(MARGIN * h - phi, 0.0), PUSH * h - pushed)
         pushed += out
         p0, p1, p2 = p0 + out * normal[0], p1 + out * normal[1], p2 + out * normal[2]
     if held:  # still in contact after the last bounce: wait at the touching point, carried by the body

@@ -13,19 +13,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2]
-ROOMS = ("kernels", "materials", "solver.stages")
+PACKAGES = ("kernels", "materials", "solver.stages")
 """Where functions are that may be compiled into others. A file elsewhere that a user's stage calls counts by its own digest in the
 name of the generated loop."""
 
-_ROOM = r"mpm_nodes\.(?:" + "|".join(map(re.escape, ROOMS)) + r")(?:\.\w+)*"
+_PACKAGE = r"mpm_nodes\.(?:" + "|".join(map(re.escape, PACKAGES)) + r")(?:\.\w+)*"
 # `from a.b import c, d` with names on one line or in brackets; any other mention of a module is taken whole
-_FROM = re.compile(rf"^[ \t]*from[ \t]+({_ROOM})[ \t]+import[ \t]+(\([^)]*\)|[^\n#]*)", re.MULTILINE)
-_MODULE = re.compile(rf"""(?:^[ \t]*import[ \t]+|sys\.modules\[")({_ROOM})""", re.MULTILINE)
+_FROM = re.compile(rf"^[ \t]*from[ \t]+({_PACKAGE})[ \t]+import[ \t]+(\([^)]*\)|[^\n#]*)", re.MULTILINE)
+_MODULE = re.compile(rf"""(?:^[ \t]*import[ \t]+|sys\.modules\[")({_PACKAGE})""", re.MULTILINE)
 
 
 @functools.cache
 def digest(path: str) -> str:
-    """Return a digest of a Python file and of all files of the package's rooms that it imports, directly or not."""
+    """Return a digest of a Python file and of all files of these packages that it imports, directly or not."""
     found = hashlib.sha256()
     for file in sorted(closure(Path(path))):
         found.update(file.name.encode() + b"\0" + _content(file))
@@ -34,16 +34,16 @@ def digest(path: str) -> str:
 
 @functools.cache
 def package_digest() -> str:
-    """Return a digest of every file of the rooms: of all that any kernel is compiled from."""
+    """Return a digest of every file of these packages: of all that any kernel is compiled from."""
     found = hashlib.sha256()
-    for room in ROOMS:
-        for file in sorted(PACKAGE.joinpath(*room.split(".")).rglob("*.py")):
+    for package in PACKAGES:
+        for file in sorted(PACKAGE.joinpath(*package.split(".")).rglob("*.py")):
             found.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + _content(file))
     return found.hexdigest()
 
 
 def closure(path: Path) -> set[Path]:
-    """Return a file and all files of the package's rooms that it imports, directly or through others."""
+    """Return a file and all files of these packages that it imports, directly or through others."""
     found, waiting = set(), [path]
     while waiting:
         file = waiting.pop()
@@ -58,13 +58,13 @@ def _imports(file: Path) -> tuple[Path, ...]:
     text = _content(file).decode(errors="replace")  # a compiled module has no imports to read
     names = set(_MODULE.findall(text))
     for module, imported in _FROM.findall(text):
-        # the name may be a module of the room or something in it
+        # the name may be a module of the package or something in it
         names |= {module, *(f"{module}.{name}" for name in re.findall(r"\w+", imported))}
     return tuple(path for name in sorted(names) for path in _files(name))
 
 
 def _files(module: str) -> Iterator[Path]:
-    """Yield the file of a dotted name where it is a module, and the rooms' `__init__` that run before it."""
+    """Yield the file of a dotted name where it is a module, and the packages' `__init__` that run before it."""
     folder = PACKAGE
     for part in module.split(".")[1:]:
         yield from (path for path in (folder / f"{part}.py", folder / part / "__init__.py") if path.is_file())

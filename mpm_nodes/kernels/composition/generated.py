@@ -89,11 +89,11 @@ def foreign_files(law: Any, functions: Iterable[Callable[..., Any]]) -> list[Pat
         files.add(function.__code__.co_filename)
         known = function.__globals__
         waiting += [known[name] for name in function.__code__.co_names if name in known]
-    own = [sources.PACKAGE / room for room in ("kernels", "materials")]
+    own = [sources.PACKAGE / package for package in ("kernels", "materials")]
     return sorted(
         path
         for path in (Path(name).resolve() for name in files if name)
-        if path.is_file() and not any(path.is_relative_to(room) for room in own) and "site-packages" not in path.parts
+        if path.is_file() and not any(path.is_relative_to(package) for package in own) and "site-packages" not in path.parts
     )
 
 

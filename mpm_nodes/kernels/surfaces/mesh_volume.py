@@ -43,7 +43,7 @@ _EXACT = 1e-12
 """Share of the whole volume that may be left: what double precision holds in sums over a million triangles."""
 
 
-class Books(NamedTuple):
+class Balance(NamedTuple):
     """What is known of volumes on cells of two voxels.
 
     Attributes:
@@ -65,29 +65,29 @@ class Books(NamedTuple):
     voxel_size: float
 
 
-def match_mesh(points: np.ndarray, corners: np.ndarray, books: Books, whole: float, spread: float, most: float) -> np.ndarray:
+def match_mesh(points: np.ndarray, corners: np.ndarray, balance: Balance, whole: float, spread: float, most: float) -> np.ndarray:
     """Return points of a closed mesh that encloses the particles' volumes, shape (n, 3), float64.
 
     Args:
         points: [m], shape (n, 3).
         corners: Of triangles, counter-clockwise seen from outside, shape (m, 3).
-        books: Volumes of particles, and inside the level set that was meshed.
+        balance: Volumes of particles, and inside the level set that was meshed.
         whole: Volume that the mesh should enclose [m^3].
         spread: Width of the neighbourhoods [m].
         most: Longest displacement outward [m]; all points may go twice as far where matter is packed so that this is too short.
     """
-    dx = books.voxel_size
+    dx = balance.voxel_size
     places, width, most = points / dx, spread / dx, most / dx
     areas, begin = _vector_areas(places, corners)
     sizes = np.linalg.norm(areas, axis=1)
     normals = areas / np.maximum(sizes, 1e-30)[:, None]
     whole_area = max(float(sizes.sum()), 1e-30)
-    at = stencils_at(places, books.keys)
+    at = stencils_at(places, balance.keys)
     area = deposit_points(sizes, at)
     # the mesh cuts corners that voxels have: a share of its area
-    inside = books.inside - np.float32((float(books.inside.sum(dtype=np.float64)) - begin) / whole_area) * area
-    held, over = read_points(_near(books, width, inside, area), at).T
-    asked = read_points(blur(books.filled[None], books.neighbours, width, books.wanted, splines=True), at)[:, 0]
+    inside = balance.inside - np.float32((float(balance.inside.sum(dtype=np.float64)) - begin) / whole_area) * area
+    held, over = read_points(_near(balance, width, inside, area), at).T
+    asked = read_points(blur(balance.filled[None], balance.neighbours, width, balance.wanted, splines=True), at)[:, 0]
     over = np.maximum(over, _LEAST_AREA)
     least = -INWARD * np.maximum(held, 0.0) / over
     moved, lacking = np.zeros(len(places)), asked - held
@@ -97,9 +97,9 @@ def match_mesh(points: np.ndarray, corners: np.ndarray, books: Books, whole: flo
             outward, volume = _vector_areas(places + moved[:, None] * normals, corners)
             swept = 0.5 * moved * (sizes + np.maximum(np.einsum("ij,ij->i", outward, normals), 0.0))
             swept += (volume - begin - swept.sum()) * sizes / whole_area
-            lacking = asked - read_points(_near(books, width, inside + deposit_points(swept, at)), at)[:, 0]
+            lacking = asked - read_points(_near(balance, width, inside + deposit_points(swept, at)), at)[:, 0]
     deep = np.flatnonzero(moved < -_FAR_IN)
-    least[deep] = np.maximum(least[deep], -0.5 * INWARD * _thickness(places[deep], normals[deep], books.keys, books.distances))
+    least[deep] = np.maximum(least[deep], -0.5 * INWARD * _thickness(places[deep], normals[deep], balance.keys, balance.distances))
     least = _of_neighbours(least, corners)
     moved = np.maximum(moved, least)
     for farthest in (most, 2.0 * most):
@@ -107,8 +107,8 @@ def match_mesh(points: np.ndarray, corners: np.ndarray, books: Books, whole: flo
     return points + dx * moved[:, None] * normals
 
 
-def _near(books: Books, width: float, *fields: np.ndarray) -> np.ndarray:
-    return blur(np.stack(fields), books.neighbours, width, books.wanted)
+def _near(balance: Balance, width: float, *fields: np.ndarray) -> np.ndarray:
+    return blur(np.stack(fields), balance.neighbours, width, balance.wanted)
 
 
 def _closed(
