@@ -301,13 +301,15 @@ def _draw_blender(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> It
 
 def _draw_strip(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Iterator[tuple[Drawn, Any]]:
     """Draw a first movie: the files of its page, cooked, three frames side by side."""
+    from make_pictures import close_view
     from PIL import Image
 
     (drawn,) = wanted
     for file in re.findall(r"<!-- file: (\S+) -->", (DOCS / "first_movies.md").read_text()):
         (scratch / file).write_text(_block(file))
     _command("cook", str(scratch / f"{drawn.name}.json"), "--out", str(scratch / "out"), "--events", "none")
-    made = _rendered(scratch / "out", FIRST_MOVIES[drawn.name], FRONT_SIZE)
+    frames = FIRST_MOVIES[drawn.name]
+    made = _rendered(scratch / "out", frames, FRONT_SIZE, view=close_view(scratch / "out", frames, "surface"))
     tiles = [image.resize((480, 360), Image.Resampling.LANCZOS) for image in made]
     strip = Image.new("RGB", (3 * 484 - 4, 360), (255, 255, 255))
     for n, tile in enumerate(tiles):
@@ -325,7 +327,7 @@ def _draw_sample(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Ite
     folder, sample = _cook_sample(name, (), scratch, cooked), _sample_of(name)
     for drawn in wanted:
         if drawn.path.startswith("front/"):
-            yield drawn, _rendered(folder, [FRONT[name]], FRONT_SIZE, sample, SAMPLES)[0]
+            yield drawn, _rendered(folder, [FRONT[name]], FRONT_SIZE, sample)[0]
             continue
         path = contact_sheet(
             folder, argparse.Namespace(engine="cycles", events="none"), None, _picture(sample)._replace(samples=SAMPLES)
@@ -342,7 +344,8 @@ def _draw_hero(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Itera
     (drawn,) = wanted
     folder = _cook_sample("hot_air", HERO, scratch, cooked / "hero" if cooked else None)
     images = scratch / "images"
-    _rendered(folder, frames_of(folder), HERO_SIZE, _sample_of("hot_air"), SAMPLES, images)
+    _rendered(folder, frames_of(folder), HERO_SIZE, _sample_of("hot_air"), images)
+    (DOCS / drawn.path).unlink(missing_ok=True)  # may be of a version that left no mark of its own
     write_movie(sorted(images.glob("frame.*.png")), DOCS / drawn.path, 24.0)
     yield drawn, None
 
@@ -387,7 +390,7 @@ def _picture(sample: Any) -> Any:
 
 
 def _rendered(
-    folder: Path, frames: Any, size: tuple[int, int], sample: Any = None, samples: int = SAMPLES, out: Path | None = None
+    folder: Path, frames: Any, size: tuple[int, int], sample: Any = None, out: Path | None = None, view: Any = None
 ) -> list[Any]:
     """Return pictures of matter as matter: with a sample's camera, farther away where the picture is less high."""
     from PIL import Image
@@ -395,8 +398,10 @@ def _rendered(
     from mpm_nodes.preview.pictures import render_cache
     from mpm_nodes.preview.scene import View
 
-    picture = _picture(sample)._replace(colour_by="", samples=samples)
-    if isinstance(picture.camera, View):
+    picture = _picture(sample)._replace(colour_by="", samples=SAMPLES)
+    if view is not None:
+        picture = picture._replace(camera=view)
+    elif isinstance(picture.camera, View):
         share = min(1.0, size[1] / size[0] * picture.size[0] / picture.size[1])
         picture = picture._replace(camera=dataclasses.replace(picture.camera, focal=picture.camera.focal * share))
     with tempfile.TemporaryDirectory(prefix="mpm_nodes_") as scratch:

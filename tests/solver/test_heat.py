@@ -14,6 +14,7 @@ from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.nodes.heat import Ramp, collider_heat_flux, collider_temperature, material_thermal, set_temperature
 from mpm_nodes.nodes.surface import attribute_volume
 from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.stages.heat import flip_share
 
 SOLID = Material("snow", {"youngs_modulus": 2e4, "preserve_volume": True}, 900.0, "wax")
 LIQUID = Material("liquid", {"bulk_modulus": 2e4, "viscosity": 0.5}, 900.0, "molten wax")
@@ -217,3 +218,14 @@ def test_a_volume_holds_the_temperature():
     assert held.min() >= 300.0 - 1e-3 and held.max() <= 400.0 + 1e-3 and np.ptp(held) > 80.0
     with pytest.raises(MpmNodesError, match="no number 'velocity'"):
         attribute_volume(ramped, attribute="velocity")
+
+
+@pytest.mark.parametrize("liquid", [0.5, 10.0], ids=["solid faster", "liquid faster"])
+def test_smoothing_follows_the_faster_of_solid_and_liquid(liquid):
+    """f = exp(-s a dt / h^2), a the larger diffusivity: where the liquid conducts ten times as well, it decides."""
+    conducting = dataclasses.replace(WAX.thermal, liquid_conductivity=liquid * WAX.thermal.conductivity * 3000.0 / 2000.0)
+    run = solver(cube(dataclasses.replace(WAX, thermal=conducting), temperature=319.0))
+    run.step(1e-3)
+    diffusivity = max(1.0, liquid) * WAX.thermal.conductivity / (WAX.thermal.heat_capacity * WAX.density)
+    expected = np.exp(-0.5 * diffusivity * 1e-3 / run.step_context.cell_size**2)
+    assert flip_share(run.particles, run.step_context, 0.5) == pytest.approx(expected, rel=1e-9)

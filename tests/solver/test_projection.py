@@ -11,7 +11,10 @@ from solver_scenes import LIQUID, cube
 
 from mpm_nodes.data import Collider, CollisionRule, Material, MpmNodesError, Particles, WallRule, Walls
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
+from mpm_nodes.kernels.projection.face_volumes import trim_volumes
+from mpm_nodes.kernels.projection.pressure import INTERIOR
 from mpm_nodes.solver.face_step import FaceStep
+from mpm_nodes.solver.projection import project_faces
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.face_contact import LiquidAtACeiling
 from mpm_nodes.verification.projection import PoolFromRest, PressureOfPool, Projection
@@ -203,3 +206,41 @@ def test_soft_rubber_lands_on_a_floor_between_faces(height):
         worst = max(worst, dt * run.step_context.report["projection"]["divergence"])
     # it falls 5 cm, to 1.2 m/s
     assert fastest < 1.4 and least > 0.7 and worst < 0.2, (fastest, least, worst)
+
+
+def test_what_has_flowed_presses_by_its_elastic_strain(monkeypatch):
+    """In a full box at rest no pressure gradient is left: p = -(J_E - 1) k / J_P, J_P = J / J_E, the same everywhere."""
+    ratio, elastic, modulus, found = 1.2, 0.96, 1e5, []
+
+    def projected(staggered, *given):
+        cells = staggered.array("cell").reshape(-1, 4)
+        cells[:, :3] = cells[:, 3:] * [ratio - 1.0, elastic - 1.0, 1.0 / modulus]
+        found.append(project_faces(staggered, *given))
+        return found[-1]
+
+    monkeypatch.setattr("mpm_nodes.solver.stages.projection.project_faces", projected)
+    solver(liquid(6), high=(0.6, 0.6, 0.6), gravity=(0.0, 0.0, 0.0)).step(1e-3)
+    pressure = found[0].pressure[found[0].kind == INTERIOR]
+    assert len(pressure) == 6**3
+    np.testing.assert_allclose(pressure, -(elastic - 1.0) * modulus / (ratio / elastic), rtol=1e-6)
+
+
+def test_faces_that_walls_cut_have_the_volume_of_their_particles_at_least(monkeypatch):
+    """Matter packed by a tenth against walls between faces: what these leave of a spline is less than the matter around."""
+    seen = []
+
+    def trimmed(count, fields, crossed, rest):
+        before = np.stack([fields.wx, fields.wy, fields.wz], axis=1).reshape(-1).copy()
+        trim_volumes(count, fields, crossed, rest)
+        seen.append((before, np.stack([fields.wx, fields.wy, fields.wz], axis=1).reshape(-1), rest))
+
+    monkeypatch.setattr("mpm_nodes.solver.projection.face_volumes.trim_volumes", trimmed)
+    start = liquid(4)
+    packed = dataclasses.replace(start, attributes={**start.attributes, "position": 0.9 * start["position"] + 0.031})
+    walls = Walls((0.03, 0.03, 0.03), (0.6, 1.2, 0.6), (WallRule.SLIP,) * 6)
+    SubstepSolver(packed, "incompressible", cell_size=0.1, walls=walls, dtype=np.float64, origin=(0.0, 0.0, 0.0)).step(1e-3)
+    before, after, rest = seen[0]
+    whole = 0.1**3
+    lacking = (before < (1.0 - 1e-9) * whole) & (rest > 1.05 * before)
+    assert lacking.sum() > 8
+    np.testing.assert_allclose(after[lacking], np.minimum(rest[lacking], whole), rtol=0.02)

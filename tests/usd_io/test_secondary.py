@@ -13,7 +13,7 @@ from pxr import Gf, Sdf, Usd, UsdGeom
 from mpm_nodes import Graph, execute
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, Material, Particles
 from mpm_nodes.nodes.secondary import FALL, GRAVITY, SecondaryKind, emit_secondary
-from mpm_nodes.nodes.secondary_births import EXPOSED, REACH, SecondarySource, _to_neighbours, numbers
+from mpm_nodes.nodes.secondary_births import EXPOSED, REACH, Emission, SecondarySource, _to_neighbours, births, numbers
 
 MATTER = Material("liquid", {}, 1000.0, "matter")
 FPS, LAST, SPACING = 24.0, 9, 0.1
@@ -202,3 +202,16 @@ def test_it_reads_the_cache_of_a_solve(tmp_path):
     assert len(before) == 0 and len(after) > 0
     assert np.abs(after["position"] - [0.0, 0.9, 0.0]).max() < 0.45
     assert (after["velocity"][:, 1] < 0.0).mean() > 0.9
+
+
+def test_births_lie_on_the_way_of_their_parents():
+    """Between the parent's places at the frame before and at the frame, as far before it as their age says: none is born ahead."""
+    start, speed = block(4), np.array([3.0, 0.0, 0.0])
+    columns = {"id": np.arange(len(start)), "velocity": np.tile(speed, (len(start), 1))}
+    before, after = (Particles({**columns, "position": start + each}, (MATTER,), SPACING) for each in (0.0, speed / FPS))
+    found = births(before, after, 2, FPS, Emission(SecondarySource.SPEED, 1.0, 2.0, 200.0, False, 10_000, 0))
+    assert len(found.parent) > 100 and found.back.min() >= 0.0 and found.back.max() <= 1.0 / FPS
+    way = found.place - start[found.parent]
+    assert way[:, 0].min() >= -1e-9 and way[:, 0].max() <= 3.0 / FPS + 1e-9
+    np.testing.assert_allclose(way[:, 0], 3.0 * (1.0 / FPS - found.back), atol=1e-9)
+    assert np.std(found.back) > 0.2 / FPS

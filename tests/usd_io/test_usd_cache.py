@@ -33,6 +33,7 @@ from mpm_nodes.graph.revision import Revision
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.nodes.caches import read_points, write_cache
 from usd_io.bounds import read_bounds
+from usd_io.points import add_points
 from usd_io.stage import CacheNames, FrameContent, frame_layer, root_layers
 from usd_io.stage_reader import open_stage, sample_times
 from usd_io.stage_reader import read_points as read_from_stage
@@ -107,6 +108,15 @@ def test_widths_and_extent(cache):
     low, high = np.array(prim.GetAttribute("extent").Get(1))
     assert np.allclose(low, points.min(axis=0) - widths[0] / 2, atol=1e-6)
     assert np.allclose(high, points.max(axis=0) + widths[0] / 2, atol=1e-6)
+
+
+def test_points_return_the_extent_of_balls_as_large_as_they_are():
+    """Half a diameter of its own volume beyond each point, however wide they are drawn."""
+    layer, some = Sdf.Layer.CreateAnonymous(), particles(30)
+    low, high = np.array(add_points(layer, "/points", some, 1, ("velocity",), width_scale=3.0), float)
+    radius = 0.5 * np.cbrt(6.0 / np.pi * some["volume"])[:, None]
+    np.testing.assert_allclose(low, (some["position"] - radius).min(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(high, (some["position"] + radius).max(axis=0), rtol=1e-5)
 
 
 def test_camera_sees_the_whole_shot(cache):
