@@ -36,6 +36,15 @@ def test_copies_come_at_their_frames_turned_and_scattered():
     assert (np.diff(thirds) != 0.0).all()
 
 
+def test_copies_turn_about_their_own_middle():
+    """However far from the origin the body lies, and about whatever axis: their middles scatter by the spread alone."""
+    template = emit.emit_box(SETTINGS, JELLY, size=(0.1, 0.2, 0.3), centre=(3.0, 1.0, -2.0))
+    middle = template["position"].mean(axis=0)
+    for drop in streams.emit_drops(SETTINGS, template, count=6, turn=(360.0, 360.0, 360.0), spread=(0.2, 0.0, 0.0)).drops:
+        moved = np.array(drop.rotation) @ middle + drop.offset - middle
+        assert abs(moved[0]) <= 0.1 and np.allclose(moved[1:], 0.0, atol=1e-12)
+
+
 def test_equal_seeds_drop_equally_and_others_do_not():
     """The seed fixes places and turns."""
     a, b, c = (streams.emit_drops(SETTINGS, body(), spread=(1.0, 0.0, 0.0), start_frame=5, seed=seed) for seed in (1, 1, 2))

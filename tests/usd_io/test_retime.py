@@ -13,7 +13,7 @@ from mpm_nodes import Graph
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, Material, Particles
 from mpm_nodes.graph.executor import execute
 from mpm_nodes.graph.keys import KeyedNumber
-from mpm_nodes.nodes.retime import retime_points
+from mpm_nodes.nodes.retime import _path, retime_points
 from usd_io.speeds import speed_ratio
 from usd_io.stage_reader import read_points
 
@@ -161,4 +161,16 @@ def test_a_cook_retimes_a_cook(tmp_path):
     for frame in range(1, 5):
         own, found = (read_points(r.revision_folder / "cache.usda", f) for r, f in ((first, frame), (second, 4 * frame - 3)))
         assert np.allclose(own["position"], found["position"], atol=1e-6) and np.array_equal(own["id"], found["id"])
+    first_time, between, later = (read_points(second.revision_folder / "cache.usda", frame).time for frame in (1, 2, 5))
+    assert later > first_time and between == pytest.approx(0.75 * first_time + 0.25 * later)
     assert check_cache(second.revision_folder / "cache.usda") == []
+
+
+def test_between_frames_it_is_the_cubic_of_places_and_velocities():
+    """x = t^3 of a frame, exactly, and so is its slope."""
+    ends = [
+        Particles({"position": np.full((1, 3), t**3), "velocity": np.full((1, 3), 3.0 * t**2 * FPS)}, (), 1.0) for t in (1.0, 2.0)
+    ]
+    found = _path(*ends, (np.array([0]), np.array([0])), 0.3, FPS, 0.5)
+    np.testing.assert_allclose(found["position"], 1.3**3, rtol=1e-12)
+    np.testing.assert_allclose(found["velocity"], 0.5 * 3.0 * 1.3**2 * FPS, rtol=1e-12)

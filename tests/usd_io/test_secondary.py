@@ -215,3 +215,32 @@ def test_births_lie_on_the_way_of_their_parents():
     assert way[:, 0].min() >= -1e-9 and way[:, 0].max() <= 3.0 / FPS + 1e-9
     np.testing.assert_allclose(way[:, 0], 3.0 * (1.0 / FPS - found.back), atol=1e-9)
     assert np.std(found.back) > 0.2 / FPS
+
+
+def test_it_begins_with_a_share_of_the_matters_velocity(cache):
+    """`inherit` of it, and nothing else without `spread`: v = u + (inherit v_p - u) exp(-a / t)."""
+    for inherit in (0.25, 2.0):
+        found = emitted(cache, 5, source=SecondarySource.TEAR, amount=2.0, life=10.0, inherit=inherit, spread=0.0)
+        parent = np.where(block()[found["parent"]][:, :1] > 4.5 * SPACING, 3.0, 1.0) * np.array([1.0, 0.0, 0.0])
+        still = np.array([0.0, -FALL[SecondaryKind.SPRAY], 0.0])
+        left = np.exp(-found["age"] * GRAVITY / FALL[SecondaryKind.SPRAY])[:, None]
+        assert np.allclose(found["velocity"], still + left * (inherit * parent - still), atol=1e-5)
+
+
+def test_it_is_thrown_out_of_the_matter(cache):
+    """From the middle of a face into the half space before it, in all directions there, and no faster than `spread`."""
+    found = emitted(cache, 5, source=SecondarySource.TEAR, amount=8.0, life=10.0, inherit=0.0, spread=1.0)
+    place = block()[found["parent"]] / SPACING  # the halves part: the middle of the left one's top
+    inner = (np.abs(place[:, 0] - 2.0) < 0.5) & (np.abs(place[:, 2] - 4.0) < 2.5)
+    still, left = np.array([0.0, -FALL[SecondaryKind.SPRAY], 0.0]), np.exp(-found["age"] * GRAVITY / FALL[SecondaryKind.SPRAY])
+    thrown = (found["velocity"] - still * (1.0 - left[:, None])) / left[:, None]
+    assert inner.sum() == 8 * 5 and thrown[inner, 1].min() > -1e-5
+    assert np.linalg.norm(thrown, axis=1).max() <= 1.0 + 1e-5 and np.abs(thrown[inner].mean(axis=0)[[0, 2]]).max() < 0.3
+
+
+def test_lives_last_between_half_and_all_of_what_was_asked(cache):
+    """Evenly spread between: none ends before its half, a half of them lasts three quarters, none longer than asked."""
+    knobs = {"source": SecondarySource.TEAR, "amount": 8.0, "life": 4.0 / FPS}
+    counts = [len(emitted(cache, frame, **knobs)) for frame in (4, 5, 6, 7, 8)]
+    assert counts[0] == counts[1] == 8 * SIDE**2 and counts[4] < 0.05 * counts[0]
+    assert counts[2] == pytest.approx(0.75 * counts[0], rel=0.1) and counts[3] == pytest.approx(0.25 * counts[0], rel=0.2)
