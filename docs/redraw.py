@@ -60,11 +60,8 @@ HERO = ("settings.cell_size=0.003", "settings.end=60", "melt.time_scale=0.5")
 """What the README's movie changes in `hot_air`: finer, and at half its speed."""
 FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)}
 """Frames of the strips of docs/first_movies.md."""
-BY_HAND = {
-    "blender_nodes.png": "samples/demo.json",
-    "blender_shot.png": "samples/demo.json",
-}
-"""Pictures of a window, and what it shows."""
+BY_HAND = {"blender_nodes.png": ("mpm_nodes/hosts/blender_addon/operators.py", r"def start_graph.*?\n\n\n")}
+"""Pictures of a window: what they show, and where it stands there."""
 
 
 WITHOUT_A_GRAPH = ("ranks/bar_on_three_ranks.png",)
@@ -147,10 +144,12 @@ def _of_the_reference() -> Iterator[Drawn]:
 def _of_blender() -> Iterator[Drawn]:
     presets = ROOT / "mpm_nodes/hosts/blender_addon/quick"
     text = "".join(path.read_text() for path in sorted(presets.glob("*.json")))
-    command = "python docs/make_quick_pictures.py"
+    command = "python docs/make_blender_pictures.py"
     yield Drawn("blender_quick.jpg", "blender_quick", "mpm_nodes/hosts/blender_addon/quick", text, "window", command)
-    for path, graph in BY_HAND.items():
-        yield Drawn(path, Path(path).stem, graph, (ROOT / graph).read_text(), "window", "by hand")
+    script = re.search(r"<!-- blender: tested -->(.*?)\n```\n", (DOCS / "blender.md").read_text(), re.S)[1]
+    yield Drawn("blender_shot.jpg", "blender_shot", "docs/blender.md", script, "window", f"{command} shot")
+    for path, (graph, part) in BY_HAND.items():
+        yield Drawn(path, Path(path).stem, graph, re.search(part, (ROOT / graph).read_text(), re.S)[0], "window", "by hand")
 
 
 # ---------------------------------------------------------------- what is stale
@@ -295,7 +294,7 @@ def _draw_blender(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> It
     for drawn in wanted:
         if drawn.command == "by hand":
             raise SystemExit(f"docs/{drawn.path}: is drawn by hand; put the new one there, then: redraw.py --accept {drawn.name}")
-        subprocess.run([sys.executable, str(ROOT / drawn.command.split()[1])], check=True)
+        subprocess.run([sys.executable, str(ROOT / drawn.command.split()[1]), *drawn.command.split()[2:]], check=True)
         yield drawn, None
 
 

@@ -1,12 +1,14 @@
-"""Draw the sheet of the quick presets, as the button in Blender makes them: needs bpy.
+"""Draw what Blender's page shows, in Blender: the sheet of the quick presets, and the shot of the page's script. Needs bpy.
 
-python docs/make_quick_pictures.py [PRESET ...]      # writes docs/blender_quick.jpg; with names those tiles of it alone
+python docs/make_blender_pictures.py [PRESET ...]      # writes docs/blender_quick.jpg; with names those tiles of it alone
+python docs/make_blender_pictures.py shot              # writes docs/blender_shot.jpg
 """
 
 from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +22,9 @@ FOLDER = Path(__file__).parent
 SHEET = FOLDER / "blender_quick.jpg"
 TILE = (420, 280)
 ACROSS = 3
+SHOT = FOLDER / "blender_shot.jpg"
+SHOT_FRAMES = (7, 12, 18, 36)
+SCRIPT = re.compile(r"<!-- blender: tested -->\n```python\n(.*?)```", re.S)
 FRAME = 12
 """Frame that is drawn: the body falls for seven, and is flowing, breaking or jumping then."""
 PARTICLES = 30_000
@@ -49,6 +54,31 @@ def draw(names: list[str]) -> None:
             sheet.paste(Image.open(picture).convert("RGB"), (place % ACROSS * TILE[0], place // ACROSS * TILE[1]))
             print(name, flush=True)
         sheet.save(SHEET, quality=QUALITY, optimize=True)
+
+
+def draw_shot() -> None:
+    """Run the script of docs/blender.md, and draw four frames of its shot."""
+    with tempfile.TemporaryDirectory() as scratch:
+        bpy = _blender(Path(scratch))
+        bpy.ops.wm.read_factory_settings(use_empty=True)
+        import addon_utils
+
+        addon_utils.enable("bl_ext.user_default.mpm_nodes", default_set=True)
+        bpy.ops.wm.save_as_mainfile(filepath=str(Path(scratch) / "shot.blend"))
+        code = SCRIPT.search((FOLDER / "blender.md").read_text()).group(1)
+        exec(compile(code[: code.rindex("scene.frame_set")], "blender.md", "exec"), {})
+        scene, sheet = bpy.context.scene, None
+        scene.cycles.device, scene.cycles.use_denoising = "CPU", True
+        for place, frame in enumerate(SHOT_FRAMES):
+            scene.frame_set(frame)
+            scene.render.filepath = str(Path(scratch) / f"{frame}.png")
+            bpy.ops.render.render(write_still=True)
+            with Image.open(scene.render.filepath) as tile:
+                wide, high = tile.size
+                sheet = sheet or Image.new("RGB", (2 * wide, 2 * high))
+                sheet.paste(tile.convert("RGB"), (place % 2 * wide, place // 2 * high))
+            print(f"frame {frame}", flush=True)
+        sheet.save(SHOT, quality=QUALITY, optimize=True)
 
 
 def _blender(scratch: Path) -> Any:
@@ -126,6 +156,6 @@ def _light(bpy: Any, scene: Any) -> None:
 
 
 if __name__ == "__main__":
-    draw(sys.argv[1:])
+    draw_shot() if sys.argv[1:] == ["shot"] else draw(sys.argv[1:])
     sys.stdout.flush()
     os._exit(0)  # Blender can hang in its own exit
