@@ -29,7 +29,7 @@ def test_a_cache_is_measured_in_five_ways(tmp_path, capsys):
         columns = sum(found["columns"][way].values())
         assert columns <= found["bytes"][way] < columns + 5.0
     assert found["bytes"]["packed"] < 0.8 * found["bytes"]["now"] < found["bytes"]["npy"]
-    assert "bar of packed: 20, met" in capsys.readouterr().out
+    assert "target of packed: 20, met" in capsys.readouterr().out
 
 
 def test_arrays_that_come_again_are_stored_once(tmp_path):

@@ -1,4 +1,4 @@
-"""The table of bars, played with figures that are made up: verdicts, exit codes, and that no bar is left out."""
+"""The table of targets, played with figures that are made up: verdicts, exit codes, and that no target is left out."""
 
 import json
 import os
@@ -59,14 +59,14 @@ def test_every_bar_is_measured_and_met(played, tmp_path, capsys):
     [("rates", "rate", 10e6), ("peers", "ratio", 4.9), ("cold", "seconds", 200.0), ("cores", "share", 0.59)],
 )
 def test_what_is_missed_is_said(part, fault, figure, played, capsys):
-    """One figure on the wrong side of its bar is enough for exit code 1."""
+    """One figure on the wrong side of its target is enough for exit code 1."""
     played[1][fault] = figure
     assert to_reach.main(["--only", part]) == 1
     assert "MISSED" in capsys.readouterr().out
 
 
 def test_what_could_not_be_measured_is_no_success(played, capsys, monkeypatch):
-    """No peer agrees: there is no ratio, and the bar is not met."""
+    """No peer agrees: there is no ratio, and the target is not met."""
     monkeypatch.setattr(to_reach, "_figures", lambda environment, command: [{"ratio": None}])
     assert to_reach.main(["--only", "peers"]) == 1
     assert "NOT MEASURED" in capsys.readouterr().out

@@ -107,7 +107,7 @@ def thread(radius: np.ndarray, stretch: float) -> Particles:
 
 @pytest.mark.parametrize(("pace", "torn", "holds"), [(1.0, False, (True, True, True)), (0.75, True, (False, False, False))])
 def test_a_string_that_thins_as_the_slender_thread_holds_and_a_slower_or_torn_one_does_not(pace, torn, holds, monkeypatch):
-    """At the slender thread's pace all bars of the string hold; a third slower its times are missed, and a gap is seen."""
+    """At the slender thread's pace all targets of the string hold; a third slower its times are missed, and a gap is seen."""
     exact = slender.slender_thread(0.4, 5.0, 7.0, 0.2, (20.0, 0.25))
     graph = sizes.graph_of(SAMPLE)
     frames = range(graph.settings.start, graph.settings.end + 13)

@@ -53,7 +53,7 @@ def test_the_candles_are_what_their_script_makes(tmp_path):
 
 @pytest.mark.parametrize("order", [(2.0, 1.6, 1.3, 1.0), (1.0, 1.3, 1.6, 2.0)])
 def test_what_spreads_less_with_more_tension_is_seen(order: tuple[float, ...], monkeypatch):
-    """Columns that widen in the right order hold those bars, in the wrong order none of them."""
+    """Columns that widen in the right order hold those targets, in the wrong order none of them."""
     column = lattice((6, 18, 6), 0.025) - [0.075, 0.0, 0.075]
     wicks = candles.PITCH * (np.arange(4) - 1.5)
     kind = np.repeat(np.arange(4, dtype=np.int32), len(column))

@@ -54,7 +54,7 @@ def tables() -> dict[str, list[tuple[str, str, str, str]]]:
 TABLES = tables()
 
 
-# ---------------------------------------------------------------- bars
+# ---------------------------------------------------------------- targets
 @pytest.mark.parametrize(
     "target",
     [
@@ -107,7 +107,7 @@ def test_known_misses_are_those_of_the_readme():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_cook_says_what_the_readme_says(name, tmp_path):
-    """Every sample in its quick size: figures, bars and verdicts of the table; numbers to a tenth; known misses do not fail."""
+    """Every sample in its quick size: figures, targets and verdicts of the table; numbers to a tenth; known misses do not fail."""
     code = cli.main(["sample", name, "--out", str(tmp_path), "--events", "none"])
     (file,) = tmp_path.glob("r*/preview/figures.json")
     found = [each for each in json.loads(file.read_text())["figures"] if each["name"] not in UNSTABLE]

@@ -79,7 +79,7 @@ def turning_cavity(sense: float) -> dict[int, Particles]:
 
 @pytest.mark.parametrize("sense", [1.0, -1.0])
 def test_the_sense_of_a_circulation_is_seen(sense: float, monkeypatch):
-    """A cavity that turns towards the cold side along its surface holds all bars of the flow, one that turns back none of them."""
+    """One that turns towards the cold side along its surface holds all targets of the flow, one that turns back none of them."""
     monkeypatch.setattr(tension, "balances", lambda shot: [])
     found = figures(tension.heated_cavity(shot_of("heated_cavity", turning_cavity(sense))))
     flow = [each for name, each in found.items() if name.startswith(("mean speed", "angular", "warmer"))]
@@ -111,7 +111,7 @@ def test_momentum_that_comes_up_is_seen(monkeypatch):
     ("name", "seconds", "holds"), [("drop_impacts", 12.0, True), ("drop_impacts", 13.0, False), ("ellipse", 13.0, None)]
 )
 def test_a_paper_s_seconds_a_substep_are_held_to(name: str, seconds: float, holds: bool | None, monkeypatch):
-    """Where the source states seconds a step, a tenth of them is the bar; what it does not state is not asked for."""
+    """Where the source states seconds a step, a tenth of them is the target; what it does not state is not asked for."""
     monkeypatch.setattr(run, "skin_figures", lambda shot: [])
     shot = shot_of(name, {1: turning_cavity(1.0)[1], 2: turning_cavity(1.0)[1]})
     shot.progress.substeps.update({1: 0, 2: 10})
