@@ -13,6 +13,7 @@ from mpm_nodes.kernels.level_sets.build import leaf_level_set
 from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET, PosedLevelSets
 from mpm_nodes.kernels.level_sets.mesh_level_set import mesh_level_set
 from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
+from mpm_nodes.kernels.level_sets.sheets import mean_of_cubes
 from mpm_nodes.nodes.collide import collide_box, collide_capsule, collide_sphere
 from mpm_nodes.nodes.collider_motion import box_mesh
 from mpm_nodes.solver.colliders import ColliderSet
@@ -126,6 +127,21 @@ def test_the_middle_of_a_mirrored_sheet_is_mirrored(offset):
     assert len(colliders.plates)
     for axis in (0, 2):
         assert np.abs(differences(colliders, offset, axis, _sample_sheet)).max() < 1e-4
+
+
+def test_means_over_cubes_hang_on_no_order_and_no_points_have_none():
+    """Shuffled points have the same means, mirrored ones the mirrored means; an empty surface is none."""
+    rng = np.random.default_rng(2)
+    points, kinds = rng.uniform(-1.0, 1.0, (300, 3)), rng.integers(0, 2, 300)
+    order = rng.permutation(300)
+
+    def rows(points, kinds):
+        return np.array(sorted(mean_of_cubes(points, 0.5, kinds, (points,))[0].tolist()))
+
+    np.testing.assert_allclose(rows(points[order], kinds[order]), rows(points, kinds), atol=1e-12)
+    mirrored = mean_of_cubes(points * [-1.0, 1.0, 1.0], 0.5, kinds, (points,))[0]
+    np.testing.assert_allclose(np.array(sorted(mirrored.tolist())), rows(points, kinds), atol=1e-12)
+    assert len(mean_of_cubes(points[:0], 0.5, kinds[:0], (points[:0],))[0]) == 0
 
 
 def test_slopes_of_sheets_are_those_of_both_sides():

@@ -128,6 +128,8 @@ def mean_of_cubes(points: np.ndarray, edge: float, kinds: np.ndarray, values: Se
         kinds: Shape (n,), int64.
         values: Arrays of n rows each.
     """
+    if not len(points):
+        return tuple(values)
     way = (points - 0.5 * (points.min(axis=0) + points.max(axis=0))) / edge
     cubes = np.sign(way) * np.floor(np.abs(way) + 0.5 - ON_BORDER)
     _, first, inverse = np.unique(np.column_stack([cubes.astype(np.int64), kinds]), axis=0, return_index=True, return_inverse=True)
