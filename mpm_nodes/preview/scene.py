@@ -45,7 +45,7 @@ class Cloud:
 
 
 @dataclass(frozen=True)
-class Surface:
+class DrawnMesh:
     """Triangles of one mesh prim: points [m] (n, 3), triangles (t, 3), normals and linear colours of their corners (t, 3, 3).
 
     `glow` is the light of their own, of the same shape, or None. `matter` says that the mesh was made from particles; `floor` is
@@ -84,7 +84,7 @@ class Shapes:
     """Everything drawn at one frame."""
 
     clouds: tuple[Cloud, ...] = ()
-    surfaces: tuple[Surface, ...] = ()
+    surfaces: tuple[DrawnMesh, ...] = ()
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the least and greatest corner [m], or None when there is nothing."""
@@ -261,7 +261,7 @@ class Scene:
             self._glow(prim, frame, len(positions)),
         )
 
-    def _surface(self, prim: Any, frame: int, matrix: np.ndarray, later: float) -> Surface:
+    def _surface(self, prim: Any, frame: int, matrix: np.ndarray, later: float) -> DrawnMesh:
         from pxr import UsdGeom
 
         mesh = UsdGeom.Mesh(prim)
@@ -278,7 +278,7 @@ class Scene:
             colour = self.colours.get(str(prim.GetPath()), fallback) if colours is None else colours.mean(axis=0)
             shown = np.broadcast_to(np.asarray(colour, np.float32), (len(triangles), 3, 3))
         glow = self._glow(prim, frame, len(points))
-        return Surface(
+        return DrawnMesh(
             str(prim.GetPath()),
             points,
             triangles,
@@ -369,7 +369,7 @@ def _material_colour(prim: Any) -> tuple[float, float, float] | None:
     return None if value is None else tuple(float(c) for c in value)
 
 
-def _extent(shape: Cloud | Surface) -> np.ndarray:
+def _extent(shape: Cloud | DrawnMesh) -> np.ndarray:
     """Return the least and greatest corner [m], shape (2, 3); the greatest is below the least where there are no points."""
     points = shape.positions if isinstance(shape, Cloud) else shape.points
     return np.array([points.min(axis=0), points.max(axis=0)]) if len(points) else np.array([[np.inf] * 3, [-np.inf] * 3])

@@ -15,7 +15,7 @@ from mpm_nodes.preview import pictures as preview
 from mpm_nodes.preview import scene as preview_scene
 from mpm_nodes.preview import splat as preview_splat
 from mpm_nodes.preview.exposures import Backdrop, surroundings
-from mpm_nodes.preview.scene import Cloud, Shapes, Surface, corner_normals, framing, look
+from mpm_nodes.preview.scene import Cloud, DrawnMesh, Shapes, corner_normals, framing, look
 from mpm_nodes.preview.sheet import contact_sheet
 from mpm_nodes.preview.splat import render_shapes
 
@@ -61,7 +61,7 @@ def test_the_nearer_thing_hides_the_farther_one():
     for z, hidden in ((1.0, True), (-1.0, False)):
         points = np.array([[-2, -2, z], [2, -2, z], [2, 2, z], [-2, 2, z]], float)
         triangles = np.array([[0, 1, 2], [0, 2, 3]], np.int32)
-        wall = Surface("/wall", points, triangles, corner_normals(points, triangles), painted(triangles, (0.2, 0.3, 0.8)))
+        wall = DrawnMesh("/wall", points, triangles, corner_normals(points, triangles), painted(triangles, (0.2, 0.3, 0.8)))
         picture = render_shapes(Shapes((ball((0.0, 0.0, 0.0)),), (wall,)), view, SIZE, floor_at(-10.0, 2.0))
         assert (red(picture).sum() == 0) == hidden
 
@@ -81,7 +81,7 @@ def test_a_wall_through_the_eye_is_cut_and_drawn():
     """A triangle that passes behind the camera still covers the lower half of the picture."""
     points = np.array([[-50, -0.5, 50], [50, -0.5, 50], [0, -0.5, -100]], float)
     triangles = np.array([[0, 1, 2]], np.int32)
-    floor = Surface("/floor", points, triangles, corner_normals(points, triangles), painted(triangles, RED))
+    floor = DrawnMesh("/floor", points, triangles, corner_normals(points, triangles), painted(triangles, RED))
     view = look(np.array([0.0, 0.0, 5.0]), np.zeros(3), 1.5)
     picture = render_shapes(Shapes((), (floor,)), view, SIZE, floor_at(-10.0, 2.0))
     assert red(picture)[100:, 40:120].all() and not red(picture)[:50].any()
@@ -130,7 +130,7 @@ def test_only_corners_hide_the_sky():
     points = np.array([[-2, 0, -1], [2, 0, -1], [2, 3, -1], [-2, 3, -1]], float)
     open_share = []
     for triangles in (FACES[:0], np.array([[0, 1, 2], [0, 2, 3]], np.int32)):
-        wall = Surface("/wall", points, triangles, corner_normals(points, triangles), painted(triangles, RED))
+        wall = DrawnMesh("/wall", points, triangles, corner_normals(points, triangles), painted(triangles, RED))
         images = preview_splat._buffers(2 * SIZE[0], 2 * SIZE[1])
         focal = view.focal * 2 * SIZE[0]
         preview_splat._draw(Shapes((), (wall,)), view, focal, images)
@@ -297,7 +297,7 @@ def test_a_mesh_shows_the_colour_of_every_point():
     points = np.array([[-1, -1, 0], [0, -1, 0], [0, 1, 0], [-1, 1, 0], [1, -1, 0], [1, 1, 0]], float)
     triangles = np.array([[0, 1, 2], [0, 2, 3], [1, 4, 5], [1, 5, 2]], np.int32)
     colours = np.concatenate([painted(triangles[:2], (0.8, 0.0, 0.0)), painted(triangles[2:], (0.0, 0.0, 0.8))])
-    wall = Surface("/wall", points, triangles, corner_normals(points, triangles), colours)
+    wall = DrawnMesh("/wall", points, triangles, corner_normals(points, triangles), colours)
     view = look(np.array([0.0, 0.0, 5.0]), np.zeros(3), 1.5)
     picture = render_shapes(Shapes((), (wall,)), view, SIZE, floor_at(-10.0, 2.0)).astype(int)
     across = picture[60, 40:120]
@@ -364,7 +364,7 @@ def test_far_drops_are_not_framed():
     far = replace(cloud, positions=np.concatenate([block, [[50.0, 0.5, 0.5]]]))
     low, high = Shapes((far,)).framed()
     assert low.min() >= 0.0 and high.max() < 2.0 and Shapes((far,)).bounds()[1][0] == 50.0
-    body = Surface("/wall", far.positions, FACES[:1], np.zeros((1, 3, 3)), np.zeros((1, 3, 3)))
+    body = DrawnMesh("/wall", far.positions, FACES[:1], np.zeros((1, 3, 3)), np.zeros((1, 3, 3)))
     assert Shapes((), (body,)).framed()[1][0] == 50.0
 
 
