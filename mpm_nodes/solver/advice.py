@@ -30,6 +30,7 @@ CURES = {
     "dt_min": "lower the solve's dt_min only if it diverges; a coarser settings.cell_size allows longer substeps",
     "explicit viscosity": f"wire the stage semi_implicit_faces, lower the viscosity of the material, or {COARSER}",
     "explicit shear": f"wire the stage semi_implicit_faces, take a softer material, or {COARSER}",
+    "shear wave": f"take a softer material, {COARSER}, or set project_velocity.coupled where matter hardly moves",
     "law": f"change the material that asks for so short a substep, or {COARSER}",
     "collider": "change the collider that asks for so short a substep",
     "implicit solve": "raise newton_iterations or tolerance of minimise_energy",

@@ -173,13 +173,13 @@ def test_capillary_waves_limit_the_explicit_surface_alone(monkeypatch):
 
 
 @pytest.mark.parametrize("preset", ["auto_incompressible", "auto_melting"])
-def test_stiff_matter_takes_the_projection(preset):
-    """Rubber of 1 GPa costs thirty times as much in explicit steps.
+def test_matter_that_hardly_compresses_takes_the_projection(preset):
+    """Pressure waves of rubber of nu = 0.499 are 22 times as fast as its shear waves, which alone limit projected steps.
 
     What went in explicit steps goes on in projected ones: the same velocity, and the volume that the law's modulus allows.
     """
     thermal = Thermal(1000.0, 0.5, 1000.0, 0.5) if preset == "auto_melting" else None
-    rubber = Material("neo_hookean", {"youngs_modulus": 1e9, "poisson_ratio": 0.45}, 1000.0, "rubber", thermal=thermal)
+    rubber = Material("neo_hookean", {"youngs_modulus": 2.5e5, "poisson_ratio": 0.499}, 1000.0, "rubber", thermal=thermal)
     block = cube(rubber)
     if thermal is not None:
         block = dataclasses.replace(block, attributes={**block.attributes, "temperature": np.full(len(block), 300.0)})

@@ -23,7 +23,6 @@ from mpm_nodes.solver.shape_response import ShapeResponse
 from mpm_nodes.solver.shared_loops import alone
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
-from mpm_nodes.solver.thin_solids import longest_thin_step
 from mpm_nodes.solver.transfers import Deposit, Force, Take
 from mpm_nodes.solver.transfers import gather as take
 from mpm_nodes.solver.transfers import scatter as give
@@ -68,15 +67,16 @@ PROJECTED = Facts(
 )
 
 
-THIN_SOLIDS = Facts(
-    "thin_solids",
-    "Stiff matter that is two cells thin, in steps too long for shape and pressure one after the other.",
-    (Fact("steps", "", Reduction.MAX, "Longest step, over the time that a shear wave takes through a cell; 0: none beyond 2.5."),),
-    quiet="steps",
-    warning="stiff matter about two cells thin takes steps of more than 2.5 times a shear wave's way through a cell: it gives way "
-    "under its own weight and may fly apart; set project_velocity.coupled to true, or lower solve.dt_max",
-    warn_if="steps",
-)
+SPLIT = 1.0
+"""Longest step of shape and pressure one after the other, over the time that a shear wave takes through a cell. Up to it longer
+steps damp more; beyond it rubber that lands gains energy, blocks of two cells from 1.25 on and blocks of six from 1.5 on."""
+ITERATIONS = 20.0
+"""Iterations of a solve of both together that are enough for a way of one cell: blocks that land need 5 for each cell in steps of
+12, and 10 or more in steps of 20, where small ones were not solved in 200, and burst."""
+GIVEN_BACK = 0.05
+"""Longest such step, times how much faster waves are than at rest [cells]. A long step is linear about its start, and what is
+strained gives back speeds that nothing tells before: with 0.2 rubber that came at a sixth of its waves' speed lost seven eighths of
+its volume in places."""
 
 
 SHEARED = Facts(
@@ -102,6 +102,24 @@ def _shear_step(particles: A[ParticleStore, Reads("position")], step: StepContex
     """Return half the time that a shear wave at rest takes through a cell [s]."""
     squares = [law.moduli.shear / law.density for law, _ in particles.runs()]
     return 0.5 * step.cell_size / math.sqrt(max(squares)) if squares and max(squares) > 0.0 else math.inf
+
+
+def _shear_wave_step(
+    particles: A[ParticleStore, Reads("velocity", "stiffness_scale", LAW_STATE), Reads("velocity_gradient", on_request=True)],
+    step: StepContext,
+    *,
+    coupled: bool,
+    coupled_iterations: int,
+) -> float:
+    """Return the longest step for the shear waves of now [s]."""
+    longest = math.inf
+    for law, _, _, wave in particles.law_limits():
+        shear, bulk = law.moduli.shear, law.moduli.bulk
+        if shear > 0.0 and wave > 0.0:
+            faster = wave / math.sqrt((bulk + 4.0 / 3.0 * shear) / law.density)
+            cells = min(coupled_iterations / ITERATIONS, GIVEN_BACK / max(faster - 1.0, 1e-9)) if coupled else SPLIT
+            longest = min(longest, max(cells, SPLIT) * step.cell_size / (faster * math.sqrt(shear / law.density)))
+    return longest
 
 
 def _compressibility(law: BoundLaw, particles: ParticleStore, step: StepContext, **knobs: Any) -> dict[str, float]:
@@ -268,9 +286,15 @@ def _wire_particles(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict
     return {"coupled": False, **knobs}, {"particles": inputs["staggered"], **inputs} if "staggered" in inputs else inputs
 
 
-@stage(label="Project Velocity", version=2, facts=(PROJECTED, THIN_SOLIDS), upgrades={1: _wire_particles})
+@stage(
+    label="Project Velocity",
+    version=2,
+    facts=(PROJECTED,),
+    limits=(Limit("shear wave", _shear_wave_step, cure="soften the material"),),
+    upgrades={1: _wire_particles},
+)
 def project_velocity(
-    particles: A[ParticleStore, Reads("position", "volume", "material", "stiffness_scale", LAW_STATE)],
+    particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE)],
     staggered: A[
         StaggeredStore,
         Reads(*_faces("momentum", "mass", "force", "rest_volume", "velocity"), "mass", *DILATION),
@@ -294,8 +318,9 @@ def project_velocity(
     The pressure is 0 at free surfaces. Sticky bodies and walls hold all faces inside them; along others matter slides. It may leave
     those that separate, which push and do not pull (policy iteration as Lai 2020), and rubs on them by Coulomb's law.
 
-    Shape and viscosity were solved for without the pressure: stiff matter in long steps gives way as if it were soft. With
-    `coupled` both are then solved for together, by conjugate residuals among the velocities that the pressure allows.
+    Shape and viscosity were solved for without the pressure: in long steps stiff matter gives way as if it were soft, and gains
+    energy where it lands. So a step is no longer than a shear wave takes through a cell. With `coupled` both are then solved for
+    together, by conjugate residuals among the velocities that the pressure allows, and steps are up to ten times as long.
 
     Args:
         particles: Particles with the law state of the substep's start.
@@ -306,10 +331,12 @@ def project_velocity(
         contact_solves: Pressure solves in which contacts that separate and their friction are found; 1 holds all of them, smooth.
         tolerance: Residual at which the pressure solve stops, over that of the right side.
         iterations: Iterations of the pressure solve at most.
-        coupled: Solve for shape and pressure together, in several times the time. Off: one after the other, as in S14.
+        coupled: Solve for shape and pressure together. It suits stiff matter that hardly moves: a step costs several times as much,
+            bounces are damped away, and friction at impacts is too strong.
         coupled_tolerance: What may be left of the difference between one after the other and together, over what both change; at
             least what rounding leaves of the speeds.
-        coupled_iterations: Iterations of that solve at most, each with a pressure solve.
+        coupled_iterations: Iterations of that solve at most, each with a pressure solve. In a step a shear wave goes through a
+            cell for every twenty of them at most.
         beta: As in semi_implicit_faces, before it.
     """
     if not staggered.count:
@@ -334,9 +361,6 @@ def project_velocity(
         ShapeResponse(particles, staggered, step.dt, beta) if coupled and firm else None,
     )
     staggered.pack("pressure", done.pressure)
-    together = done.coupled
-    if firm and not coupled and step.substep % 4 == 0:
-        step.tell(THIN_SOLIDS, steps=longest_thin_step(particles, step.dt))
     step.tell(
         PROJECTED,
         iterations=done.solution.iterations,
@@ -345,8 +369,8 @@ def project_velocity(
         pockets=done.pockets,
         solves=done.solves,
         unsettled=int(not done.settled),
-        coupled=together.iterations if together is not None else 0,
-        unsolved=int(not done.solution.converged) + int(together is not None and not together.converged),
+        coupled=done.coupled.iterations if done.coupled is not None else 0,
+        unsolved=int(not done.solution.converged) + int(done.coupled is not None and not done.coupled.converged),
     )
 
 
