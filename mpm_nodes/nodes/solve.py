@@ -51,7 +51,23 @@ DT_FACTORS = (1.0, 0.5, 0.25)
 """Factors on dt of the attempts at a frame of implicit substeps."""
 
 
-@node(category="Solve", label="MPM Solve", version=3, preflight=expected, needs_any=("sources", "emitters"))
+def _flip_as_before(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Up to version 3 presets took their share of FLIP in every substep, however long."""
+    substeps = knobs.get("substeps", "")
+    preset, settings = (substeps.get("preset"), substeps.get("set", {})) if isinstance(substeps, dict) else (substeps, {})
+    if preset == "continuum_foam" or (preset and "flip" in (settings.get("transfer"), settings.get("gather.transfer"))):
+        knobs = {**knobs, "substeps": {"preset": preset, "set": {"gather.per_substep": True, **settings}}}
+    return knobs, inputs
+
+
+@node(
+    category="Solve",
+    label="MPM Solve",
+    version=4,
+    preflight=expected,
+    needs_any=("sources", "emitters"),
+    upgrades={3: _flip_as_before},
+)
 def solve(
     ctx: FrameContext,
     settings: GraphSettings,

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from solver_scenes import shot
 
-from mpm_nodes.data import MpmNodesError
+from mpm_nodes.data import MpmNodesError, StepContext
+from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.graph.executor import execute
 from mpm_nodes.graph.problems import GraphError
+from mpm_nodes.graph.registry import stages
 from mpm_nodes.solver.divergence import SimulationDiverged
+from mpm_nodes.solver.stages.gather import flip_share
 
 G = 9.81
 
@@ -314,3 +319,37 @@ def test_what_foam_puts_in_and_takes_out_is_reported():
     count = 6**3 * 8 + sum(event["inserted"] - event["merged"] for event in told)
     assert len(result.outputs["sim"]["particles"]) == count
     assert not [event for event in events if event["event"] == "removed"]  # it never tears: nothing to remove
+
+
+@pytest.mark.parametrize(
+    ("substeps", "after"),
+    [
+        ("continuum_foam", {"preset": "continuum_foam", "set": {"gather.per_substep": True}}),
+        (
+            {"preset": "explicit_apic", "set": {"transfer": "flip", "cfl": 0.3}},
+            {"preset": "explicit_apic", "set": {"gather.per_substep": True, "transfer": "flip", "cfl": 0.3}},
+        ),
+        ("explicit_apic", "explicit_apic"),
+        ({"preset": "implicit_apic", "set": {"cfl": 0.3}}, {"preset": "implicit_apic", "set": {"cfl": 0.3}}),
+    ],
+    ids=["foam", "FLIP set", "APIC", "other settings"],
+)
+def test_solves_of_version_3_keep_their_share_of_flip_in_every_substep(substeps, after):
+    """Later ones damp by time."""
+    graph = shot(end=2)
+    raw = graph.to_json()
+    raw["nodes"]["sim"]["version"], raw["nodes"]["sim"]["knobs"]["substeps"] = 3, substeps
+    assert load_graph(raw).nodes["sim"].knobs["substeps"] == after
+    raw["nodes"]["sim"]["version"] = 4
+    assert load_graph(raw).nodes["sim"].knobs["substeps"] == substeps
+
+
+def test_gather_of_version_1_keeps_its_share_of_flip_in_every_substep():
+    """A whole substep graph in a file has its stages' versions."""
+    knobs, _ = stages()["gather"].upgrades[1]({"flip_fraction": 0.9}, {})
+    assert knobs == {"flip_fraction": 0.9, "per_substep": True}
+    step = StepContext(dt=2e-4, cell_size=0.01)
+    assert flip_share(step, 0.9, True) == 0.9
+    halves = flip_share(dataclasses.replace(step, dt=1e-4), 0.9, False)
+    assert halves < 1.0 and flip_share(step, 0.9, False) == pytest.approx(halves**2)
+    assert flip_share(StepContext(dt=1e-5, cell_size=1.6e-3), 0.95, False) == pytest.approx(0.95)

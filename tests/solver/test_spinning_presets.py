@@ -105,6 +105,8 @@ def test_a_ball_that_spins(preset):
     moved, turned, flattened, steps = spun(preset, case)
     assert moved < case.moved and abs(flattened) < case.shape
     if case.turned is None:
+        assert -0.3 < turned < 0.0  # this turn is short against what FLIP damps in; it settles sooner with 0.95 in every substep
+        _, turned, _, steps = spun({"preset": preset, "set": {"gather.per_substep": True}}, case)
         assert -np.log1p(turned) / steps == pytest.approx(flip_takes(case.matter, 0.95), rel=OF_RIGID)
     else:
         assert abs(turned) < case.turned and turned < max(1e-10, 0.01 * case.turned)
@@ -165,17 +167,19 @@ def test_affine_transfers_keep_the_spin_with_either_spline(preset, kernel):
 @pytest.mark.parametrize("kernel", ["quadratic", "cubic"])
 @pytest.mark.parametrize("preset", ["explicit_apic", "continuum_foam"])
 def test_flip_loses_the_share_of_spin_that_it_does_not_keep(preset, kernel):
-    """At rest in shape a substep of FLIP a loses 1 - a of what PIC loses; later ones never give any back."""
+    """At rest in shape a substep of share f loses 1 - f of what PIC loses, f = 0.95^(dt / 1e-5 s (1.6 mm / h)^2)."""
     start = spinning(CREAM if "foam" in preset else RUBBER)[1]
     lost = []
     for fraction in (0.0, 0.95, 1.0):
         both = {"preset": preset, "set": {"transfer": "flip", "kernel": kernel, "flip_fraction": fraction}}
         solver = SubstepSolver(start, both, cell_size=H, gravity=(0.0, 0.0, 0.0), dtype=np.float64, origin=(0.0, 0.0, 0.0))
-        left = [spin_of(solver)]
+        left, first = [spin_of(solver)], 0.0
         for _ in range(20):
-            solver.step()
+            dt = solver.step()
+            first = first or dt
             left.append(spin_of(solver))
         lost.append(1.0 - left[1] / left[0])
         assert max(left) < left[0] * (1.0 + 1e-12) and np.abs(momentum(solver)).max() < 1e-10 * momentum_scale(solver)
     assert 0.05 < lost[0] < 0.25
-    assert lost[1] == pytest.approx(0.05 * lost[0], rel=1e-9) and abs(lost[2]) < 1e-12
+    share = 0.95 ** (first / 1e-5 * (1.6e-3 / H) ** 2)
+    assert lost[1] == pytest.approx((1.0 - share) * lost[0], rel=1e-9) and abs(lost[2]) < 1e-12

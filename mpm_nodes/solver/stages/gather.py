@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mpm_nodes.data import A, Kernel, Range, Reads, Stage, Transfer, Unitless, Writes
+from mpm_nodes.data import A, Kernel, Range, Reads, Stage, StepContext, Transfer, Unitless, Writes
 from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.composition.fragments import Gather
 from mpm_nodes.kernels.transfers.weights import STENCIL
@@ -13,15 +13,36 @@ from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Take, lines_of, rows_of
 
+SOURCE_STEP, SOURCE_CELL = 1e-5, 1.6e-3
+"""Step [s] and cell [m] of most examples of Y15 (Tables II and III), whose share of FLIP is 0.95."""
+
+
+def flip_share(step: StepContext, flip_fraction: float, per_substep: bool) -> float:
+    """Return the share of FLIP of a substep.
+
+    What velocities of a cell differ by is damped as if by a viscosity of about h^2 (1 - f) / dt. The share is the power of
+    `flip_fraction` that has the same viscosity whatever dt and h are.
+    """
+    return flip_fraction if per_substep else flip_fraction ** (step.dt / SOURCE_STEP * (SOURCE_CELL / step.cell_size) ** 2)
+
+
+def _share(_law: Any, _particles: ParticleStore, step: StepContext, **knobs: Any) -> dict[str, float]:
+    return {"flip_share": flip_share(step, knobs["flip_fraction"], knobs["per_substep"])}
+
 
 def _gathered(transfer: Transfer, kernel: Kernel, **_: Any) -> tuple[Gather, ...]:
     stencil = STENCIL[kernel.value]
     if transfer is Transfer.FLIP:
-        return (Gather("velocity", "velocity_gradient", "velocity", "affine", stencil, "momentum", "flip_fraction"),)
+        return (Gather("velocity", "velocity_gradient", "velocity", "affine", stencil, "momentum", "flip_share", arguments=_share),)
     return (Gather("velocity", "velocity_gradient", "velocity", "affine", stencil),)
 
 
-@stage(label="Gather", fragments=_gathered)
+def _in_every_substep(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Version 1 took flip_fraction in every substep, however long."""
+    return {"per_substep": True, **knobs}, inputs
+
+
+@stage(label="Gather", version=2, fragments=_gathered, upgrades={1: _in_every_substep})
 def gather(
     particles: A[
         ParticleStore,
@@ -30,10 +51,12 @@ def gather(
         Writes("velocity", "affine", "velocity_gradient"),
     ],
     grid: A[GridStore, Reads("velocity"), Reads("mass", "momentum", when=("transfer", Transfer.FLIP))],
+    step: StepContext,
     *,
     transfer: Transfer = Transfer.APIC,
     kernel: Kernel = Kernel.QUADRATIC,
     flip_fraction: A[float, Unitless, Range(min=0.0, max=1.0)] = 0.95,
+    per_substep: bool = False,
 ) -> Stage["particles", "grid"]:
     """Interpolate grid velocities back: v_p, C_p = D^-1 sum w v_i (x_i - x_p)^T and L_p = sum v_i (grad w)^T.
 
@@ -42,9 +65,12 @@ def gather(
         grid: Grid with the updated velocities (and, for FLIP, the momentum before the update).
         transfer: APIC takes the grid velocity; FLIP adds the grid's change to the particle's own velocity.
         kernel: B-spline of the weights.
-        flip_fraction: Share of FLIP in the blend with PIC (0 is pure PIC); used with FLIP only.
+        flip_fraction: Share of FLIP in the blend with PIC (0 is pure PIC) in steps of 1e-5 s on cells of 1.6 mm, as Y15 has them.
+            In others the share damps alike: it is flip_fraction^(dt / 1e-5 s (1.6 mm / h)^2). Used with FLIP only.
+        per_substep: Take flip_fraction in every substep, however long: then damping hangs on dt.
     """
     before = "momentum" if transfer is Transfer.FLIP else None
     lines = lines_of("affine"), lines_of("velocity_gradient")
-    transfers.gather(particles, grid, kernel, Take("velocity", rows_of("velocity"), *lines, before, flip_fraction))
+    share = flip_share(step, flip_fraction, per_substep)
+    transfers.gather(particles, grid, kernel, Take("velocity", rows_of("velocity"), *lines, before, share))
     particles.stale.discard("velocity_gradient")
