@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from solver_scenes import JELLY, LIQUID, cube, shot
 
-from mpm_nodes.data import Emitter, MpmNodesError, Particles
+from mpm_nodes.data import BIRTH, Emitter, MpmNodesError, Particles
 from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.solver.emission import Stream
 from mpm_nodes.solver.run import SubstepSolver
@@ -38,6 +38,14 @@ def test_a_stream_is_the_same_for_any_substeps(direction):
     for other in found[1:]:
         assert len(other["position"]) == len(found[0]["position"]) > 0
         np.testing.assert_allclose(other["position"], found[0]["position"], atol=1e-12)
+
+
+def test_particles_know_when_they_came_out():
+    """With a column of births each lies as far from the exit as it moved since its own."""
+    nozzle = Particles({**NOZZLE.attributes, BIRTH: np.zeros(len(NOZZLE))}, NOZZLE.materials, NOZZLE.spacing)
+    found = Stream(Emitter(nozzle, (0.0, -SPEED, 0.0)), np.zeros(1, np.int32)).between(0.1, 0.37)
+    exits = found["position"][:, 1] + SPEED * (0.37 - found[BIRTH])
+    assert np.ptp(exits) < 1e-12 and found[BIRTH].min() < 0.13 and found[BIRTH].max() > 0.34
 
 
 def test_a_stream_has_no_seam():

@@ -13,7 +13,7 @@ from test_heat import WAX, enthalpy, plate, wax
 from mpm_nodes.data import Ambient, FrameContext, Kernel, MpmNodesError, Thermal, WallRule, Walls
 from mpm_nodes.nodes.heat import collider_heat_flux
 from mpm_nodes.solver.conduction import Surroundings
-from mpm_nodes.solver.nodal_conduction import _contacts, _Operator
+from mpm_nodes.solver.nodal_conduction import _contacts, _leave_out, _Operator
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import surround
 
@@ -122,6 +122,13 @@ class Along:
     def at(self, places: np.ndarray) -> np.ndarray:
         """Return the values at places."""
         return self.a + self.b * places[:, 0]
+
+
+def test_what_faces_a_body_is_no_free_surface():
+    """Near a body the part of an area that leads into it is gone, and nothing else."""
+    area, up = np.array([[0.0, -3.0, 4.0], [0.0, 3.0, 4.0], [0.0, -3.0, 4.0]]), np.tile([0.0, 1.0, 0.0], (3, 1))
+    _leave_out(area, up, np.array([True, True, False]))
+    np.testing.assert_allclose(area, [[0.0, 0.0, 4.0], [0.0, 3.0, 4.0], [0.0, -3.0, 4.0]], atol=1e-15)
 
 
 def test_air_and_heat_in_places_are_those_of_the_stage():

@@ -156,6 +156,22 @@ def test_one_end_of_a_plate_heats_and_the_other_cools():
     assert 2000.0 * float(mass @ (T - before)) == pytest.approx(gained, abs=1e-6 * 2000.0 * float(mass @ np.abs(T - before)))
 
 
+class Across:
+    """300 K on the plate, more above it and less below."""
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """Return the temperatures at places [K]."""
+        return 300.0 + 1e4 * places[:, 1]
+
+
+def test_matter_meets_the_temperature_of_the_surface_and_of_nothing_beside_it():
+    """Cells above and below the plate look up the place on it: matter of its temperature keeps that."""
+    run = solver(wax(300.0), colliders=[dataclasses.replace(plate(), temperatures=Across())])
+    for _ in range(3):
+        run.step()
+    assert np.abs(run.particles.unpack("temperature") - 300.0).max() < 1e-6
+
+
 # ---------------------------------------------------------------- within a frame
 def test_temperatures_of_a_primvar_change_within_a_frame(tmp_path):
     """Straight between the file's samples at any moment of the frame, exact at the frames, and one field where nothing changes."""

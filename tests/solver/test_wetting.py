@@ -27,6 +27,7 @@ from mpm_nodes.nodes.contact_angles import (
     collider_contact_angle_usd,
     collider_contact_angle_vdb,
 )
+from mpm_nodes.solver import wetting
 from mpm_nodes.solver.surroundings import collider_at
 from mpm_nodes.solver.wetting import pin_lines, pulls
 
@@ -98,6 +99,22 @@ def test_a_grip_holds_lines_to_their_body():
             edge = 2.0 * 4.0 * 2.2 * H  # at most, and twice for what is ragged
             assert abs(loss) <= 1e-3 * 2.0 * math.sin(math.radians(20.0)) * edge
     assert change[0.0] == 0.0 < change[40.0]
+
+
+def test_a_strong_grip_leaves_no_speed_across_the_line(monkeypatch):
+    """Each node for itself: in a step in which the grip holds everything nodes keep what lies along the line alone."""
+    monkeypatch.setattr(wetting, "_pooled", lambda place, across, columns: columns)
+    body = collider_contact_angle(plate(0.5), angle=90.0, hysteresis=40.0)
+    run = solver(drop(MATTER), {"preset": "surface_tension"}, colliders=[body], fuse=False)
+    run_until(run, "collide_grid")
+    velocity = run.grid.array("velocity")
+    before = velocity.copy().reshape(-1, 4)[:, :3]
+    pin_lines(run.stores["samples"], run.grid, Kernel.QUADRATIC, 1e9)
+    after = velocity.reshape(-1, 4)[:, :3]
+    change = after - before
+    held = np.linalg.norm(change, axis=1) > 1e-9
+    left = ((after - [0.5, 0.0, 0.0]) * change).sum(axis=1)[held] / (change**2).sum(axis=1)[held]
+    assert held.sum() > 20 and np.abs(left).max() < 1e-6
 
 
 def grid_of(folder, value: float):
