@@ -10,7 +10,9 @@ from mpm_nodes.kernels.transfers.binning import BODY_BITS, packed_neighbour
 
 __all__ = ["DEEPEST", "GOAL", "REACH", "block_beside", "fellow_of", "find_around", "node_of", "ratio_of", "sides_at"]
 
-REACH = 0.5 - 1e-6
+ROUNDING = 1e-6
+"""Share of a cell that the single precision of level sets leaves open."""
+REACH = 0.5 - ROUNDING
 """Nodes nearer to a surface than this are in contact [cells]; the layer beyond is that of the fellows. Rounding does not decide."""
 GOAL = 0.75
 """Distance from the surface at which a fellow is looked for [cells]: the first layer from half a cell on is nearest to it."""
@@ -107,7 +109,7 @@ def fellow_of(grid, block, node, phi, n0, n1, n2):
         return none
     t0, t1, t2 = (GOAL - phi) * n0, (GOAL - phi) * n1, (GOAL - phi) * n2
     # rounding must not decide which side of a node the goal is on
-    f0, f1, f2 = np.int64(np.floor(t0 + 1e-6)), np.int64(np.floor(t1 + 1e-6)), np.int64(np.floor(t2 + 1e-6))
+    f0, f1, f2 = np.int64(np.floor(t0 + ROUNDING)), np.int64(np.floor(t1 + ROUNDING)), np.int64(np.floor(t2 + ROUNDING))
     at0, at1, at2 = node >> 4, (node >> 2) & 3, node & 3
     mass = grid.momentum[(block * 64 + node) * 4 + 3]
     sides = sides_at(grid, block, node)
@@ -115,7 +117,7 @@ def fellow_of(grid, block, node, phi, n0, n1, n2):
     d0 = d1 = d2 = np.int64(0)
     # from the nearest corner on: where no other is as near and it will do, it is the one
     nearer = (4 if t0 - f0 > 0.5 else 0) + (2 if t1 - f1 > 0.5 else 0) + (1 if t2 - f2 > 0.5 else 0)
-    alone = min(abs(t0 - f0 - 0.5), abs(t1 - f1 - 0.5), abs(t2 - f2 - 0.5)) > 1e-6
+    alone = min(abs(t0 - f0 - 0.5), abs(t1 - f1 - 0.5), abs(t2 - f2 - 0.5)) > ROUNDING
     for other_way in range(8):
         if alone and other_way == 1 and found >= 0:
             break
@@ -124,14 +126,14 @@ def fellow_of(grid, block, node, phi, n0, n1, n2):
         there = phi + n0 * s0 + n1 * s1 + n2 * s2
         away = (s0 - t0) ** 2 + (s1 - t1) ** 2 + (s2 - t2) ** 2
         # with the goal on a layer of nodes, the next layer is as far on either side: that on one side would be no mirror image
-        beside = (s0 > f0 and t0 - f0 < 1e-6) or (s1 > f1 and t1 - f1 < 1e-6) or (s2 > f2 and t2 - f2 < 1e-6)
-        if there < REACH or away > nearest + 1e-6 or beside:
+        beside = (s0 > f0 and t0 - f0 < ROUNDING) or (s1 > f1 and t1 - f1 < ROUNDING) or (s2 > f2 and t2 - f2 < ROUNDING)
+        if there < REACH or away > nearest + ROUNDING or beside:
             continue
         other = node_of(grid, block, sides, at0 + s0, at1 + s1, at2 + s2)
         if other < 0 or grid.momentum[4 * other + 3] <= grid.least_mass[0]:
             continue
         # of two that lie alike the heavier, so that a turned scene chooses the turned one; rounding does not make one heavier
-        if away < nearest - 1e-6 or grid.momentum[4 * other + 3] > HEAVIER * grid.momentum[4 * found + 3]:
+        if away < nearest - ROUNDING or grid.momentum[4 * other + 3] > HEAVIER * grid.momentum[4 * found + 3]:
             found, nearest, out = other, away, there
             d0, d1, d2 = s0, s1, s2
     if found < 0:
