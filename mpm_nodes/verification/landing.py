@@ -200,6 +200,7 @@ class RubberLands(VerificationProblem):
 
     name = "rubber_lands"
     source = "conservation of energy"
+    slow = True
 
     def findings(self) -> Iterator[Finding]:
         """Let all blocks land, by what is varied."""
