@@ -74,7 +74,7 @@ class KernelIdentities(VerificationProblem):
     def _gathered(solver: SubstepSolver, kernel: Kernel, field: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return velocity, C and L of a grid velocity field, lengths in cells."""
         solver.grid.pack("velocity", field)
-        gather(solver.particles, solver.grid, kernel=kernel)
+        gather(solver.particles, solver.grid, solver.step_context, kernel=kernel)
         return column(solver, "velocity"), column(solver, "affine") * CELL, column(solver, "velocity_gradient") * CELL
 
 
@@ -107,7 +107,7 @@ class TransferConservation(VerificationProblem):
         m, p = grid.unpack("mass"), grid.unpack("momentum")
         grid.pack("velocity", np.divide(p, m[:, None], out=np.zeros_like(p), where=m[:, None] > 0))
         on_grid = np.cross(grid.unpack("position") - particles.origin, p).sum(0)
-        gather(particles, grid, transfer=transfer, kernel=kernel, flip_fraction=0.95)
+        gather(particles, grid, solver.step_context, transfer=transfer, kernel=kernel, per_substep=True)
         yield Finding(0.0, abs(m.sum() / mass - 1), 1e-11, f"mass {label}")
         error = max(np.abs(p.sum(0) - before).max(), np.abs(momentum(solver) - before).max())
         yield Finding(0.0, error / scale, 1e-11, f"momentum {label}")
@@ -125,7 +125,7 @@ class TransferConservation(VerificationProblem):
         rasterize(solver.particles, solver.grid, kernel=kernel)
         m, p = solver.grid.unpack("mass"), solver.grid.unpack("momentum")
         solver.grid.pack("velocity", np.divide(p, m[:, None], out=np.zeros_like(p), where=m[:, None] > 0))
-        gather(solver.particles, solver.grid, kernel=kernel)
+        gather(solver.particles, solver.grid, solver.step_context, kernel=kernel)
         error = max(
             np.abs(column(solver, "velocity") - a - x @ w.T).max(),
             np.abs(column(solver, "affine") - w).max(),
