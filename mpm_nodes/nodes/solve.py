@@ -52,13 +52,12 @@ DT_FACTORS = (1.0, 0.5, 0.25)
 
 
 def _flip_as_before(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Up to version 3 presets took their share of FLIP in every substep, however long."""
+    """Up to version 3 foam took its share of FLIP in every substep, however long."""
     substeps = knobs.get("substeps")
     given = substeps if isinstance(substeps, dict) else {"preset": substeps}
-    preset, settings = given.get("preset"), given.get("set", {})
-    if isinstance(preset, str) and isinstance(settings, dict):  # what is neither is refused later, in words
-        if preset == "continuum_foam" or "flip" in (settings.get("transfer"), settings.get("gather.transfer")):
-            knobs = {**knobs, "substeps": {"preset": preset, "set": {"gather.per_substep": True, **settings}}}
+    settings = given.get("set", {})
+    if given.get("preset") == "continuum_foam" and isinstance(settings, dict):  # what is neither is refused later, in words
+        knobs = {**knobs, "substeps": {"preset": "continuum_foam", "set": {"gather.per_substep": True, **settings}}}
     return knobs, inputs
 
 

@@ -88,7 +88,7 @@ class LandsOnASurface(VerificationProblem):
     slow = True
 
     def findings(self) -> Iterator[Finding]:
-        """Drop the cubes."""
+        """LandingBlock the cubes."""
         stands = Landing("separate", UP, 0.0, 0.0, pull=-G).rest(0.0, 2e-4)
         offsets = np.arange(8) / 8
         cases: tuple[tuple[str, list[dict[str, Any]]], ...] = (
@@ -139,7 +139,7 @@ class LeavesASurface(VerificationProblem):
 
 
 @dataclasses.dataclass(frozen=True)
-class Drop:
+class LandingBlock:
     """A block of rubber that meets a plane that separates, without gravity, in the steps that `incompressible` takes by itself.
 
     Attributes:
@@ -204,15 +204,17 @@ class RubberLands(VerificationProblem):
 
     def findings(self) -> Iterator[Finding]:
         """Let all blocks land, by what is varied."""
-        stiff = [Drop(E, speed=v, dt_max=dt) for E in (1e4, 1e5, 4e5, 1e6, 1e7) for v in (0.5, 2.0, 6.0) for dt in (2e-3, 1e-2)]
-        varied: dict[str, list[Drop]] = {
+        stiff = [
+            LandingBlock(E, speed=v, dt_max=dt) for E in (1e4, 1e5, 4e5, 1e6, 1e7) for v in (0.5, 2.0, 6.0) for dt in (2e-3, 1e-2)
+        ]
+        varied: dict[str, list[LandingBlock]] = {
             "stiffness, speed and dt_max": stiff,
-            "size": [Drop(E, cells=n) for E in (1e5, 1e6) for n in (1, 2, 3, 12)],
-            "density": [Drop(density=rho, speed=v) for rho in (100.0, 5000.0) for v in (0.5, 3.0)],
-            "Poisson's ratio": [Drop(E, nu) for E in (1e5, 1e6) for nu in (0.0, 0.45, 0.49)],
-            "bulk modulus": [Drop(E, bulk=lam) for E in (1e5, 1e6) for lam in (0.0, 1e6)],
-            "cell size": [Drop(h=h, speed=v) for h in (0.002, 0.1) for v in (0.5, 3.0)],
-            "gap": [Drop(E, gap=gap) for E in (1e5, 1e6) for gap in (0.25, 0.5, 0.75)],
+            "size": [LandingBlock(E, cells=n) for E in (1e5, 1e6) for n in (1, 2, 3, 12)],
+            "density": [LandingBlock(density=rho, speed=v) for rho in (100.0, 5000.0) for v in (0.5, 3.0)],
+            "Poisson's ratio": [LandingBlock(E, nu) for E in (1e5, 1e6) for nu in (0.0, 0.45, 0.49)],
+            "bulk modulus": [LandingBlock(E, bulk=lam) for E in (1e5, 1e6) for lam in (0.0, 1e6)],
+            "cell size": [LandingBlock(h=h, speed=v) for h in (0.002, 0.1) for v in (0.5, 3.0)],
+            "gap": [LandingBlock(E, gap=gap) for E in (1e5, 1e6) for gap in (0.25, 0.5, 0.75)],
         }
         for what, drops in varied.items():
             gained = max(0.0, *(each.energy() - 1.0 for each in drops))

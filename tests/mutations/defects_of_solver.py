@@ -227,7 +227,7 @@ DEFECTS = (
         "tests/solver/test_emission.py::test_particles_know_when_they_came_out",
     ),
     Defect(
-        "FLIP damps in every substep",
+        "the FLIP of foam damps in every substep",
         "mpm_nodes/solver/stages/gather.py",
         "return flip_fraction if per_substep else flip_fraction **",
         "return flip_fraction if not per_substep else flip_fraction **",

@@ -13,7 +13,6 @@ from mpm_nodes.graph.document import load_graph
 from mpm_nodes.graph.evaluator import Evaluator
 from mpm_nodes.graph.executor import execute
 from mpm_nodes.graph.problems import GraphError
-from mpm_nodes.graph.registry import stages
 from mpm_nodes.solver.divergence import SimulationDiverged
 from mpm_nodes.solver.stages.gather import flip_share
 
@@ -326,13 +325,13 @@ def test_what_foam_puts_in_and_takes_out_is_reported():
     [
         ("continuum_foam", {"preset": "continuum_foam", "set": {"gather.per_substep": True}}),
         (
-            {"preset": "explicit_apic", "set": {"transfer": "flip", "cfl": 0.3}},
-            {"preset": "explicit_apic", "set": {"gather.per_substep": True, "transfer": "flip", "cfl": 0.3}},
+            {"preset": "continuum_foam", "set": {"cfl": 0.3}},
+            {"preset": "continuum_foam", "set": {"gather.per_substep": True, "cfl": 0.3}},
         ),
         ("explicit_apic", "explicit_apic"),
         ({"preset": "implicit_apic", "set": {"cfl": 0.3}}, {"preset": "implicit_apic", "set": {"cfl": 0.3}}),
     ],
-    ids=["foam", "FLIP set", "APIC", "other settings"],
+    ids=["foam", "foam with settings", "APIC", "other settings"],
 )
 def test_solves_of_version_3_keep_their_share_of_flip_in_every_substep(substeps, after):
     """Later ones damp by time."""
@@ -344,10 +343,8 @@ def test_solves_of_version_3_keep_their_share_of_flip_in_every_substep(substeps,
     assert load_graph(raw).nodes["sim"].knobs["substeps"] == substeps
 
 
-def test_gather_of_version_1_keeps_its_share_of_flip_in_every_substep():
-    """A whole substep graph in a file has its stages' versions."""
-    knobs, _ = stages()["gather"].upgrades[1]({"flip_fraction": 0.9}, {})
-    assert knobs == {"flip_fraction": 0.9, "per_substep": True}
+def test_the_share_of_flip_damps_by_time():
+    """As a power: two half steps take what one takes, and the source's step on its cells 0.95."""
     step = StepContext(dt=2e-4, cell_size=0.01)
     assert flip_share(step, 0.9, True) == 0.9
     halves = flip_share(dataclasses.replace(step, dt=1e-4), 0.9, False)

@@ -171,7 +171,10 @@ def test_flip_loses_the_share_of_spin_that_it_does_not_keep(preset, kernel):
     start = spinning(CREAM if "foam" in preset else RUBBER)[1]
     lost = []
     for fraction in (0.0, 0.95, 1.0):
-        both = {"preset": preset, "set": {"transfer": "flip", "kernel": kernel, "flip_fraction": fraction}}
+        both = {
+            "preset": preset,
+            "set": {"transfer": "flip", "kernel": kernel, "flip_fraction": fraction, "gather.per_substep": False},
+        }
         solver = SubstepSolver(start, both, cell_size=H, gravity=(0.0, 0.0, 0.0), dtype=np.float64, origin=(0.0, 0.0, 0.0))
         left, first = [spin_of(solver)], 0.0
         for _ in range(20):

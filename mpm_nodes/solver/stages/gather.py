@@ -37,12 +37,7 @@ def _gathered(transfer: Transfer, kernel: Kernel, **_: Any) -> tuple[Gather, ...
     return (Gather("velocity", "velocity_gradient", "velocity", "affine", stencil),)
 
 
-def _in_every_substep(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Version 1 took flip_fraction in every substep, however long."""
-    return {"per_substep": True, **knobs}, inputs
-
-
-@stage(label="Gather", version=2, fragments=_gathered, upgrades={1: _in_every_substep})
+@stage(label="Gather", fragments=_gathered)
 def gather(
     particles: A[
         ParticleStore,
@@ -56,7 +51,7 @@ def gather(
     transfer: Transfer = Transfer.APIC,
     kernel: Kernel = Kernel.QUADRATIC,
     flip_fraction: A[float, Unitless, Range(min=0.0, max=1.0)] = 0.95,
-    per_substep: bool = False,
+    per_substep: bool = True,
 ) -> Stage["particles", "grid"]:
     """Interpolate grid velocities back: v_p, C_p = D^-1 sum w v_i (x_i - x_p)^T and L_p = sum v_i (grad w)^T.
 
@@ -65,9 +60,9 @@ def gather(
         grid: Grid with the updated velocities (and, for FLIP, the momentum before the update).
         transfer: APIC takes the grid velocity; FLIP adds the grid's change to the particle's own velocity.
         kernel: B-spline of the weights.
-        flip_fraction: Share of FLIP in the blend with PIC (0 is pure PIC) in steps of 1e-5 s on cells of 1.6 mm, as Y15 has them.
-            In others the share damps alike: it is flip_fraction^(dt / 1e-5 s (1.6 mm / h)^2). Used with FLIP only.
-        per_substep: Take flip_fraction in every substep, however long: then damping hangs on dt.
+        flip_fraction: Share of FLIP in the blend with PIC (0 is pure PIC); used with FLIP only.
+        per_substep: Take flip_fraction in every substep, however long: damping hangs on dt. Off, it is the share in steps of 1e-5 s
+            on cells of 1.6 mm (Y15), and others damp alike: flip_fraction^(dt / 1e-5 s (1.6 mm / h)^2).
     """
     before = "momentum" if transfer is Transfer.FLIP else None
     lines = lines_of("affine"), lines_of("velocity_gradient")
