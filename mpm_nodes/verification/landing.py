@@ -88,7 +88,7 @@ class LandsOnASurface(VerificationProblem):
     slow = True
 
     def findings(self) -> Iterator[Finding]:
-        """LandingBlock the cubes."""
+        """Drop the cubes."""
         stands = Landing("separate", UP, 0.0, 0.0, pull=-G).rest(0.0, 2e-4)
         offsets = np.arange(8) / 8
         cases: tuple[tuple[str, list[dict[str, Any]]], ...] = (

@@ -21,7 +21,8 @@ STIFF = {
     "material_liquid": {"bulk_modulus": 4e5, "viscosity": 1.0},
 }
 SOFT = {"material_neo_hookean": {"youngs_modulus": 1e4}}
-"""For the projection: dt_max is its step then, a tick; shear waves would ask for shares of one that do not end on it."""
+"""For the own steps of the projection: dt_max is its step then, a tick. In stiffer matter shear waves ask for shares of one that do
+not end on it, and frames show by 0.03 to 0.06 cells."""
 SECONDS = 0.125
 """Time at which positions are compared: three frames at 24 a second."""
 
@@ -64,7 +65,9 @@ def dressed(graph: Graph, preset: str) -> str:
 
 
 @functools.cache
-def moved(preset: str, fps: float, start: int, dt: float | None = None, least: float = 0.0, seconds: float = SECONDS) -> np.ndarray:
+def moved(
+    preset: str, fps: float, start: int, dt: float | None = None, least: float = 0.0, seconds: float = SECONDS, soft: bool = False
+) -> np.ndarray:
     """Return positions by id [m] of a block that is thrown on a slope and meets a keyed ball, with dt up to `dt` [s]."""
     material = material_of(preset)
     frames = round(seconds * fps)
@@ -78,7 +81,7 @@ def moved(preset: str, fps: float, start: int, dt: float | None = None, least: f
         centre=(0.0, 0.16, 0.0),
         velocity=(1.0, -1.0, 0.0),
         material=material,
-        knobs=(SOFT if "incompressible" in preset or "melting" in preset else STIFF)[material],
+        knobs=(SOFT if soft else STIFF)[material],
         colliders=[
             ("slope", "collide_plane", {"rotation": (0.0, 0.0, -10.0), "friction": 0.3}),
             ("ball", "collide_sphere", {"radius": 0.1}),
@@ -128,7 +131,8 @@ def test_the_number_of_the_first_frame_never_shows(preset):
 @pytest.mark.parametrize("preset", PRESETS)
 def test_with_its_own_steps_the_rate_hardly_shows(preset):
     """dt as the solve chooses it: 24 and 96 frames a second agree to 1 % of a cell, since steps end on the same ticks."""
-    assert off(moved(preset, 24.0, 1), moved(preset, 96.0, 1)) < 0.01
+    soft = "incompressible" in preset or "melting" in preset
+    assert off(moved(preset, 24.0, 1, soft=soft), moved(preset, 96.0, 1, soft=soft)) < 0.01
 
 
 @pytest.mark.parametrize("preset", ["explicit_apic", "implicit_apic", "surface_tension"])
