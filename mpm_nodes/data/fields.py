@@ -248,6 +248,7 @@ ATTRIBUTES: dict[str, Field] = table(
     Field("volume_per_heat", "V / (m c)", (), "m^3 K/J", doc="Volume over heat capacity.", resampling=_MEAN, passing=True),
     Field("conductivity", "K", (), "W/(m K)", doc="Thermal conductivity.", resampling=_MEAN, passing=True),
     Field("heat_flux", "K grad T", (3,), "W/m^2", doc="Heat that flows to where it is colder, times -1.", passing=True),
+    Field("room", "o r", (2,), "", doc="Room in the cells around, and what bodies leave open.", passing=True),
     Field("contact_heat", "a j", (), "W", doc="Heat that goes into bodies through the surface nearby.", passing=True),
 )
 """Fields of the particles by name."""
@@ -263,6 +264,15 @@ GRID_FIELDS: dict[str, Field] = table(
     Field("volume", "V", (), "m^3", doc="Volume of the matter at a node.", packed=("heat", 1)),
     Field("heat_source", "q V", (), "W", doc="Heat made at a node by the matter's own sources.", packed=("heat", 2)),
     Field("temperature", "T_i", (), "K", doc="Temperature of a node.", packed=("temperature", 0)),
+    Field(
+        "room",
+        "o r",
+        (2,),
+        "",
+        doc="Room in a cell between nodes, and what bodies leave open.",
+        shift=(1, 1, 1),
+        packed=("room", 0),
+    ),
     Field("heat_conducted", "q_i", (), "W", doc="Heat that a node gives to others.", packed=("heat_flow", 0)),
     Field("heat_exchanged", "b_i", (), "W", doc="Heat that a node gives to bodies.", packed=("heat_flow", 3)),
 )

@@ -24,7 +24,7 @@ LEAST_MASS = {np.dtype(np.float32): 1e-10, np.dtype(np.float64): 1e-14}
 
 
 NODE_FIELDS = {
-    name: GridField(name, NODES, field.rows, field.unit, field.doc, *field.packed)
+    name: GridField(name, field.shift, field.rows, field.unit, field.doc, *field.packed)
     for name, field in GRID_FIELDS.items()
     if field.packed is not None
 }

@@ -50,6 +50,7 @@ _MODULES = (
     "stretched_block",
     "face_contact",
     "settling",
+    "moving_liquid",
     "surface_tension",
     "viscous_swing",
     "wetting",

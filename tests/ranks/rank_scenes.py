@@ -217,11 +217,13 @@ SCENES: dict[str, Any] = {
         TENSION_HEAT,
         surroundings(True, warm(uneven(bar(TENSE_WAX, (8, 1, 3), (1.3, 0.9, 0.05))))),
     ),
+    "liquid": lambda: (swirling(SYRUP), "explicit_apic", surroundings(True, bar(SYRUP, (8, 1, 3), (1.3, 0.9, 0.05)))),
     "travelling": lambda: (swirling(SNOW, drift=4.0), "explicit_apic", {"gravity": (0.0, 0.0, 0.0)}),
 }
 
 
 TOLD = {
+    "liquid": {"density"},
     "heat": {"heat", "phases"},
     "nodal_heat": {"heat", "phases"},
     "ambient": {"heat", "phases"},

@@ -1,0 +1,64 @@
+"""How full the cells between the nodes are: what share of the room that bodies leave open undeformed matter takes.
+
+| symbol | meaning | unit |
+|---|---|---|
+| f | sum w V0 / h^3 over all matter: what a cell would hold of it undeformed | - |
+| o | share of the cell's surroundings that bodies leave open, by the same splines | - |
+
+f = o where matter at rest fills all that is open, f < o where there is air as well, and f > o where matter is crowded. The splines
+are centred between the nodes: those of the nodes cannot tell matter in every other layer of cells from matter in all of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.data import Kernel
+from mpm_nodes.kernels.collisions.open_share import find_open_shares
+from mpm_nodes.kernels.transfers.room import write_room
+from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.grid_arrays import CORNERS
+from mpm_nodes.solver.staggered import neighbour_blocks
+from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.solver.transfers import Deposit, scatter
+
+__all__ = ["fill_cells"]
+
+
+def fill_cells(particles: ParticleStore, grid: GridStore, colliders: ColliderSet) -> tuple[float, float]:
+    """Write what cells say of the room in them, "room", see `kernels.transfers.room`.
+
+    Returns the largest f / o, and the share of the matter that lies in cells where it is above 1.2; 0 and 0 without matter.
+
+    Cells that a thin plate divides count as air: what is open on one of its sides is not known.
+
+    Args:
+        particles: Particles with volume, no farther from their blocks than splines between nodes reach.
+        grid: The grid.
+        colliders: Bodies posed at the end of the substep.
+    """
+    grid.clear("room")
+    scatter(particles, grid, Kernel.QUADRATIC, Deposit("room", weight="volume"))
+    size = 64 * grid.count
+    if grid.body.any():
+        _fill_all_bodies(grid)
+    opened, divided = np.ones(size), np.zeros(size, bool)
+    if not colliders.idle:
+        shift = grid.origin + 0.5 * grid.h * np.array(CORNERS) - colliders.origin
+        find_open_shares(grid.coord, grid.h, shift, *colliders.shapes(), np.empty(size), opened)
+    if grid.copies is not None:
+        divided = grid.copies.node_sides[:, 0] != 0
+    told = np.zeros((grid.count, 3))
+    write_room(grid.array("room"), grid.h**3, opened, divided, neighbour_blocks(grid), np.empty(size, bool), told)
+    matter, crowded = told[:, 1:].sum(axis=0)
+    return float(told[:, 0].max(initial=0.0)), float(crowded / matter) if matter else 0.0
+
+
+def _fill_all_bodies(grid: GridStore) -> None:
+    """Give cells what all bodies and sides together hold of them: each has blocks of its own at the same places."""
+    place = grid.derived("places of blocks", lambda: np.unique(grid.coord, axis=0, return_inverse=True)[1].reshape(-1))
+    volume = grid.array("room")[3 : 256 * grid.count : 4].reshape(-1, 64)
+    whole = np.zeros((place.max(initial=-1) + 1, 64))
+    np.add.at(whole, place, volume)
+    volume[:] = whole[place]
