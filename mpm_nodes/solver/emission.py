@@ -186,7 +186,8 @@ class Stream:
             return None
         low = max(begin, self.start)
         out_before = self._count(self.flow.length(low)) if begin >= self.start else np.zeros(len(self.crossing), int)
-        counts = self._count(self.flow.length(high), over=end >= self.end) - out_before
+        # what is within rounding of the end came in the span before, if that ended there
+        counts = np.maximum(self._count(self.flow.length(high), over=end >= self.end) - out_before, 0)
         if not counts.any():
             return None
         who = np.repeat(np.arange(len(counts)), counts)

@@ -105,6 +105,16 @@ def test_free_stream_in_a_solve_stays_a_lattice():
     assert np.abs(out["volume_change"][stream]).max() < 1e-9
 
 
+def test_a_stream_may_end_within_rounding_of_a_substep():
+    """A substep that ends just before a stream does, as far as doubles tell, leaves nothing for the next: not less than nothing."""
+    for end in (0.1, 0.2, 0.25, 0.3):  # whole layers
+        stream = Stream(Emitter(NOZZLE, (0.0, -SPEED, 0.0), end=end), np.zeros(1, np.int32))
+        spans = (-np.inf, 0.0), (0.0, end - 1e-12), (end - 1e-12, end + 0.01)
+        parts = [stream.between(*span) for span in spans]
+        assert len(parts[0]["position"]) == 16 and parts[2] is None
+        assert len(parts[1]["position"]) == 16 * round(SPEED * end / 0.05)
+
+
 def test_streams_bring_their_own_material_and_columns():
     """Two streams of two materials into a third: each particle has the material, density and columns of its source."""
     jelly = cube(JELLY, cells=2, heat=7.0)
