@@ -53,13 +53,12 @@ class Box:
         h, water = self.cell, material("liquid", self.density, bulk_modulus=self.bulk)
         low = np.full(3, self.shift * h)
         high = low + h * np.array([self.wide[0], 60, self.wide[1]])
-        steps = {} if self.preset == "implicit_apic" else {"elastic_cfl": self.elastic_cfl}
         scene: dict[str, Any] = {
             "cell_size": h,
             "walls": walled(low, high, SEPARATE),
             "gravity": (0.0, -GRAVITY, 0.0),
         }
-        substeps = {"preset": self.preset, "set": {"density_rate": rate, **steps}}
+        substeps = {"preset": self.preset, "set": {"density_rate": rate, "elastic_cfl": self.elastic_cfl}}
         if self.column[0]:
             size = h * np.array([*self.column, self.wide[1]])
             return SubstepSolver(block(water, low, low + size, h), substeps, **scene)
@@ -98,7 +97,6 @@ SWEEP = {
     "a tap of 500 kg/m^3": Box((6, 6), mouth=8.0, pouring=1.6, density=500.0),
     "a tap in steps of half the length": Box((6, 6), mouth=8.0, pouring=1.6, elastic_cfl=0.25),
     "a tap, walls between nodes": Box((6, 6), mouth=8.0, pouring=1.6, shift=0.37),
-    "a tap, implicit_apic": Box((6, 6), mouth=8.0, pouring=1.6, preset="implicit_apic"),
     "a tap, separate_bodies": Box((6, 6), mouth=8.0, pouring=1.6, preset="separate_bodies"),
 }
 """The tap, swept."""
@@ -112,14 +110,14 @@ class MovingLiquid(VerificationProblem):
         moduli, densities, steps, walls and presets. Streams have 4 s until the air that they take along has risen; then what
         still moves is damped.
     Exact: twice the height of the middle is the depth of the mass, less 2 rho g depth / (3 bulk) of it.
-    Tolerance: 2 %. Known to miss: the tap by implicit_apic, 2.4 %.
-        Without `follow_nodal_density` the tap's liquid stands less than 0.6 times as high as it should.
+    Tolerance: 2 %. Known to miss: the tap 2.5 times as stiff, 3.6 %, and in steps of half the length, 3.3 %: it stands too high.
+        Without `follow_nodal_density` the tap's liquid stands at less than 0.6.
     """
 
     name = "moving_liquid"
     source = "conservation of volume"
     slow = True
-    misses = ("level of a tap, implicit_apic",)
+    misses = ("level of a tap, 2.5 times as stiff", "level of a tap in steps of half the length")
 
     def findings(self) -> Iterator[Finding]:
         """Let them come to rest."""

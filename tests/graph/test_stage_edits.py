@@ -61,11 +61,11 @@ def test_an_inserted_stage_plans_as_the_document_with_it():
     """The patch that inserts a wind gives the plan of the copied document that wires it by hand."""
     by_hand = json.loads(json.dumps(DOCUMENTS["explicit_apic"]))
     by_hand["nodes"]["blow"] = {"type": "gust", "knobs": {"push": 30.0}, "inputs": {"grid": "add_stress_forces"}}
-    by_hand["nodes"]["follow_nodal_density"]["inputs"]["grid"] = "blow"
+    by_hand["nodes"]["update_grid_velocity"]["inputs"]["grid"] = "blow"
     edit = {"insert": "blow", "after": "add_stress_forces", "type": "gust", "knobs": {"push": 30.0}}
     patch = {"preset": "explicit_apic", "edits": [edit]}
     assert plan_substeps(patch, (), REGISTRY).signature == plan_substeps(by_hand, (), REGISTRY).signature
-    before = {"preset": "explicit_apic", "edits": [{**edit, "before": "follow_nodal_density"}]}
+    before = {"preset": "explicit_apic", "edits": [{**edit, "before": "update_grid_velocity"}]}
     del before["edits"][0]["after"]
     assert signature(before) == signature(patch)
     assert plan_substeps({**patch, "set": {"blow.push": 2.0}}, (), REGISTRY).stages[4].knobs == {"push": 2.0}
@@ -112,7 +112,7 @@ def test_removing_equals_bypassing_for_every_stage():
 
 def test_a_replaced_stage_keeps_name_wires_and_knobs():
     """The new stage stands where the old one stood; a domain that only the old one had is joined past it."""
-    edits = [{"insert": "a", "after": "follow_nodal_density", "type": "gust", "knobs": {"push": 3.0}}]
+    edits = [{"insert": "a", "after": "add_stress_forces", "type": "gust", "knobs": {"push": 3.0}}]
     same = [*edits, {"replace": "a", "type": "gust"}]
     assert signature({"preset": "explicit_apic", "edits": same}) == signature({"preset": "explicit_apic", "edits": edits})
     other, problems = load_substeps(
@@ -120,8 +120,8 @@ def test_a_replaced_stage_keeps_name_wires_and_knobs():
     )
     assert problems == [] == order_problems(other)
     assert other.knobs["a"] == {"rate": 2.0}
-    assert other.wires["update_grid_velocity"]["grid"] == [("follow_nodal_density", "grid")]
-    assert other.wires["gather"]["particles"] == [("a", "particles")]
+    assert other.wires["update_grid_velocity"]["grid"] == [("add_stress_forces", "grid")]
+    assert other.wires["follow_nodal_density"]["particles"] == [("a", "particles")]
 
 
 def test_wires_can_be_moved_by_hand():

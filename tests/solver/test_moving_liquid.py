@@ -85,9 +85,9 @@ def test_room_is_not_found_beside_the_air_and_crowding_is():
     cells[3 : 256 * 8 : 4] = filled[tuple(NODES.T + 4)]
     told = np.zeros((8, 3))
     write_room(cells, 1.0, np.ones(512), np.zeros(512, bool), around, np.empty(512, bool), told)
-    air = np.pad(filled < 0.3, 1, constant_values=True)
+    air = np.pad(filled < 0.52, 1, constant_values=True)
     beside = np.any([np.roll(air, step, axis) for axis in range(3) for step in (-1, 1)], axis=0)[1:-1, 1:-1, 1:-1]
-    room = np.where(filled < 0.3, 0.0, 1.0 / filled - 1.0)
+    room = np.where(filled < 0.52, 0.0, 1.0 / filled - 1.0)
     room = np.where(beside, np.minimum(room, 0.0), room)
     assert np.abs(cells[: 256 * 8 : 4] - room[tuple(NODES.T + 4)]).max() < 1e-12
     assert told[:, 0].max() == 1.25 and told[:, 2].sum() == pytest.approx(filled[filled > 1.2].sum())
@@ -108,7 +108,7 @@ def packed(rate: float, cells: int = 6, preset: str = "explicit_apic", **knobs: 
     )
 
 
-@pytest.mark.parametrize("preset", ["explicit_apic", "separate_bodies", "implicit_apic"])
+@pytest.mark.parametrize("preset", ["explicit_apic", "separate_bodies"])
 def test_packed_liquid_takes_its_room(preset):
     """Twice too dense and told to be at rest, a block spreads until no cell is crowded; without the stage it stays packed."""
     told = {}

@@ -104,7 +104,7 @@ WAIT = 2.0
 
 
 @dataclass
-class SinceLast(StageMemory):
+class SinceLook(StageMemory):
     """What the stage remembers.
 
     Attributes:
@@ -120,7 +120,7 @@ def follow_nodal_density(
     grid: A[GridStore, Writes("room")],
     colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
-    memory: SinceLast,
+    memory: SinceLook,
     *,
     rate: A[float, Unitless, Range(min=0.0, soft_max=10.0)] = 5.0,
     tolerance: A[float, Unitless, Range(min=0.0, max=0.5)] = 0.02,
@@ -155,7 +155,7 @@ def follow_nodal_density(
     memory.seconds = 0.0
 
 
-def _looks(particles: ParticleStore, liquids: list[BoundLaw], step: StepContext, memory: SinceLast) -> bool:
+def _looks(particles: ParticleStore, liquids: list[BoundLaw], step: StepContext, memory: SinceLook) -> bool:
     """Return whether it is time to look at the density again, here and on all ranks."""
     memory.seconds += step.dt
     sound = max(math.sqrt(law.moduli.bulk / law.density) for law in liquids)
