@@ -18,7 +18,7 @@ from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
-__all__ = ["find_open_shares"]
+__all__ = ["find_open_shares", "spline_up_to"]
 
 HALF_DIAGONAL = 0.87
 """Of a cell [cells]."""
@@ -27,8 +27,8 @@ REACH = 5.3
 
 
 @inline
-def _up_to(s):
-    """Return F, at s cells."""
+def spline_up_to(s):
+    """Return the integral of the quadratic B-spline up to s cells: F."""
     if s <= -1.5:
         return 0.0
     if s >= 1.5:
@@ -44,11 +44,11 @@ def _up_to(s):
 def _close(first, i, j, k, low, high, amount, closed):
     """Add an amount of the box from `low` to `high`, halves of cell (i, j, k), to what is closed of the nodes around it."""
     for a in range(max(i - 1, 0), min(i + 2, 4)):
-        wa = _up_to(i - a - 0.5 + 0.5 * high[0]) - _up_to(i - a - 0.5 + 0.5 * low[0])
+        wa = spline_up_to(i - a - 0.5 + 0.5 * high[0]) - spline_up_to(i - a - 0.5 + 0.5 * low[0])
         for b in range(max(j - 1, 0), min(j + 2, 4)):
-            wb = wa * (_up_to(j - b - 0.5 + 0.5 * high[1]) - _up_to(j - b - 0.5 + 0.5 * low[1]))
+            wb = wa * (spline_up_to(j - b - 0.5 + 0.5 * high[1]) - spline_up_to(j - b - 0.5 + 0.5 * low[1]))
             for c in range(max(k - 1, 0), min(k + 2, 4)):
-                wc = _up_to(k - c - 0.5 + 0.5 * high[2]) - _up_to(k - c - 0.5 + 0.5 * low[2])
+                wc = spline_up_to(k - c - 0.5 + 0.5 * high[2]) - spline_up_to(k - c - 0.5 + 0.5 * low[2])
                 closed[first + 16 * a + 4 * b + c] += amount * wb * wc
 
 
@@ -95,7 +95,7 @@ def _open_at(g, coord, h, shift, walls, bodies, closed, opened):
         axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
         for n in range(64):
             place = (n >> 4) if axis == 0 else (((n >> 2) & 3) if axis == 1 else (n & 3))
-            opened[first + n] *= _up_to(sign * ((node[axis] - box[side & 1, axis]) / h + place))
+            opened[first + n] *= spline_up_to(sign * ((node[axis] - box[side & 1, axis]) / h + place))
 
 
 @compiled(fastmath=False)

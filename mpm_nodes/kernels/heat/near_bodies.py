@@ -12,8 +12,9 @@ matter and bodies in contact fill space together.
 
 from __future__ import annotations
 
+from mpm_nodes.kernels.collisions.open_share import spline_up_to
 from mpm_nodes.kernels.collisions.rules import OPEN, sample, to_body, world_normal
-from mpm_nodes.kernels.compile.jit import compiled, inline, part
+from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.lend import lend_plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 
@@ -26,24 +27,10 @@ REACH = 1.5
 HALF_DIAGONAL = 2.6
 
 
-@inline
-def _outside(s):
-    """Return the integral of the quadratic B-spline up to s cells."""
-    if s <= -1.5:
-        return 0.0
-    if s >= 1.5:
-        return 1.0
-    if s < -0.5:
-        return (s + 1.5) ** 3 / 6.0
-    if s > 0.5:
-        return 1.0 - (1.5 - s) ** 3 / 6.0
-    return 0.5 + 0.75 * s - s**3 / 3.0
-
-
 @part
 def _note(c, body, distance, n, near):
     phi, normal, which, opened = near
-    opened[c] *= _outside(distance)
+    opened[c] *= spline_up_to(distance)
     if distance < phi[c]:
         phi[c], which[c] = distance, body
         normal[3 * c], normal[3 * c + 1], normal[3 * c + 2] = n

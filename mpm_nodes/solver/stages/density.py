@@ -30,13 +30,12 @@ from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.density import cells_of, fillings
 from mpm_nodes.solver.filling import fill_cells
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.grid_arrays import CORNERS
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Take, gather
 
 __all__ = ["follow_density", "follow_nodal_density"]
-
-from mpm_nodes.solver.grid_arrays import CORNERS
 
 _FACES = tuple(f"{name}_{axis}" for name in ("rest_volume", "mass", "velocity") for axis in AXES)
 
@@ -83,12 +82,7 @@ FILLED = Facts(
     "density",
     "How densely liquids fill the grid.",
     (
-        Fact(
-            "densest",
-            "",
-            Reduction.MAX,
-            "Densest cell: what its matter takes at rest, over its room.",
-        ),
+        Fact("densest", "", Reduction.MAX, "Densest cell: what its matter takes at rest, over its room."),
         Fact("crowded", "%", Reduction.MAX, "Share of the matter in cells denser than 1.2; told from 30 % on."),
     ),
     warning="{crowded:.0f} % of the liquid is packed to more than 1.2 times its density, and its level stands too low; raise "
@@ -134,7 +128,8 @@ def follow_nodal_density(
         particles: Particles; those whose law keeps their volume and nothing else are liquids.
         grid: The room in its cells is written.
         colliders: Bodies and walls: they take a part of the room around cells.
-        rate: Rate of the relaxation, over that at which a particle crosses a cell, or falls half of it; 0 turns it off.
+        rate: Rate of the relaxation, over that at which a particle crosses a cell, at least at the speed of a fall by half
+            a cell; 0 turns it off.
         tolerance: Difference that counts as none: random particles fill cells to a few percent.
     """
     liquids = [law for law in particles.laws if law.names == ("volume_change",)]
