@@ -223,7 +223,6 @@ SCENES: dict[str, Any] = {
 
 
 TOLD = {
-    "liquid": {"density"},
     "heat": {"heat", "phases"},
     "nodal_heat": {"heat", "phases"},
     "ambient": {"heat", "phases"},
