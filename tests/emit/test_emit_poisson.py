@@ -72,6 +72,16 @@ def test_every_component_of_a_level_set_is_filled_without_a_grid_around_both():
     assert background_bytes(region, R) < 2e6
 
 
+@pytest.mark.parametrize("place", [(0.3, 0.4, 0.5), (7.0, 0.0, 7.0), (8.2, -0.1, 15.4)])
+def test_a_body_thinner_than_a_voxel_gets_a_point(place):
+    """A ball of 1/500 of its leaf, which random places miss: at least one point, inside; so that no body comes out empty."""
+    dx = R / 20
+    centre = np.array(place).round() * dx
+    points = poisson_disc(level_set_region(ball_level_set([centre], 0.02 * dx, dx)), R, seed=1)
+    assert len(points) == 1
+    assert np.linalg.norm(points - centre) <= dx
+
+
 def test_touching_components_keep_their_distance():
     """Components closer than r, sampled in boxes that meet, still hold the minimum distance between each other."""
     region = level_set_region(ball_level_set([(0, 0, 0), (0.42, 0, 0)], 0.2, 0.02))

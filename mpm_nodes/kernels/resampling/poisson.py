@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline
-from mpm_nodes.kernels.level_sets.regions import LEVEL_SET, Region, inside_region, leaf_boxes
+from mpm_nodes.kernels.level_sets.regions import LEAF, LEVEL_SET, Region, inside_region, leaf_boxes, unpack_keys
 
 START_TRIES = 1000
 """Places in the region's box where growth may start again."""
@@ -70,15 +70,19 @@ def _sample_box(region: Region, low: np.ndarray, high: np.ndarray, r: float, tri
 
 
 def _starts(region: Region, low: np.ndarray, high: np.ndarray, seed: int) -> np.ndarray:
-    """Return places where growth may start: random ones in the box, or in every leaf of a level set that lies there."""
+    """Return places where growth may start: random ones in the box, or in every leaf of a level set that lies there.
+
+    Those of a level set end with the deepest voxel of each leaf, so that a body too thin to be met by chance gets a point, too.
+    """
     random = np.random.default_rng([seed & (2**64 - 1), 2])
     if region.kind != LEVEL_SET:
         return random.uniform(low, high, (START_TRIES, 3))
     corner, far = _wet_leaves(region)
     mine = ((corner < high) & (far > low)).all(axis=1)
-    corner, far = corner[mine], far[mine]
+    corner, far, deepest = corner[mine], far[mine], _deepest_voxels(region)[mine]
     leaf = np.tile(np.arange(len(corner)), -(-START_TRIES // len(corner)) + LEAF_TRIES)
-    return np.clip(corner[leaf] + random.random((len(leaf), 3)) * (far - corner)[leaf], low, high)
+    places = corner[leaf] + random.random((len(leaf), 3)) * (far - corner)[leaf]
+    return np.clip(np.concatenate([places, deepest]), low, high)
 
 
 def _neighbours(cells: np.ndarray, reach: int) -> np.ndarray:
@@ -103,9 +107,24 @@ def _boxes(region: Region, distance: float) -> list[tuple[np.ndarray, np.ndarray
 
 def _wet_leaves(region: Region) -> tuple[np.ndarray, np.ndarray]:
     """Return boxes [m] around the leaves that hold a part of the inside."""
-    wet = (region.values < 0.0).any(axis=(1, 2, 3))
-    to_index = np.vstack([region.numbers[:12].reshape(3, 4), [0.0, 0.0, 0.0, 1.0]])
-    return leaf_boxes(region.keys[wet], np.linalg.inv(to_index))
+    return leaf_boxes(region.keys[_wet(region)], _from_index(region))
+
+
+def _deepest_voxels(region: Region) -> np.ndarray:
+    """Return where each of those leaves is most negative [m], shape (leaves, 3)."""
+    wet, transform = _wet(region), _from_index(region)
+    values = region.values[wet]
+    voxel = np.stack(np.unravel_index(values.reshape(len(values), -1).argmin(axis=1), values.shape[1:]), axis=1)
+    return (LEAF * unpack_keys(region.keys[wet]) + voxel) @ transform[:3, :3].T + transform[:3, 3]
+
+
+def _wet(region: Region) -> np.ndarray:
+    return (region.values < 0.0).any(axis=(1, 2, 3))
+
+
+def _from_index(region: Region) -> np.ndarray:
+    """Return the transform from voxel indices to the region's frame, shape (4, 4)."""
+    return np.linalg.inv(np.vstack([region.numbers[:12].reshape(3, 4), [0.0, 0.0, 0.0, 1.0]]))
 
 
 def _merge_boxes(low: np.ndarray, high: np.ndarray, gap: float) -> list[tuple[np.ndarray, np.ndarray]]:
