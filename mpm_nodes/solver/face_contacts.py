@@ -31,8 +31,9 @@ __all__ = ["EXTENSIONS", "FaceContacts", "SolidFaces", "beside", "clinging_to", 
 
 BEHIND = 2
 """Faces behind a surface that carry mass of the matter before it: as far as quadratic stencils reach."""
-EXTENSIONS = 2
-"""Faces beyond the interior that take a velocity from it: as far as quadratic stencils of its particles reach."""
+EXTENSIONS = 3
+"""Faces beyond the interior that take a velocity from it: one beyond a free surface, and two behind the walls of a corner there,
+as far as quadratic stencils of its particles reach."""
 SETTLED = 1e-3
 """Change of the friction in a turn, over the largest friction, below which it is found."""
 

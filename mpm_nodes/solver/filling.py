@@ -21,12 +21,12 @@ from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.grid_arrays import CORNERS
 from mpm_nodes.solver.staggered import neighbour_blocks
 from mpm_nodes.solver.state import ParticleStore
-from mpm_nodes.solver.transfers import Deposit, scatter
+from mpm_nodes.solver.transfers import Deposit, Row, scatter
 
 __all__ = ["fill_cells"]
 
 
-def fill_cells(particles: ParticleStore, grid: GridStore, colliders: ColliderSet) -> tuple[float, float]:
+def fill_cells(particles: ParticleStore, grid: GridStore, colliders: ColliderSet, share: Row = None) -> tuple[float, float]:
     """Write what cells say of the room in them, "room", see `kernels.transfers.room`.
 
     Returns the largest f / o, and the share of the matter that lies in cells where it is above 1.2; 0 and 0 without matter.
@@ -37,9 +37,10 @@ def fill_cells(particles: ParticleStore, grid: GridStore, colliders: ColliderSet
         particles: Particles with volume, no farther from their blocks than splines between nodes reach.
         grid: The grid.
         colliders: Bodies posed at the end of the substep.
+        share: A row of the particles whose mean over volume is written to the third of the four values, times the volume.
     """
     grid.clear("room")
-    scatter(particles, grid, Kernel.QUADRATIC, Deposit("room", weight="volume"))
+    scatter(particles, grid, Kernel.QUADRATIC, Deposit("room", "volume", (None, None, share)))
     size = 64 * grid.count
     if grid.body.any():
         _fill_all_bodies(grid)

@@ -13,15 +13,15 @@ from mpm_nodes.kernels.level_sets.level_set import BOX, KIND, PLANE, POSE, RULE,
 from mpm_nodes.kernels.projection import face_vectors, face_volumes, followers, open_faces, pressure, solid_faces
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.coupling import Coupling
-from mpm_nodes.solver.cut_contacts import CutContacts
-from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, OpenFaces, SolidFaces, beside, clinging_to
+from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, OpenFaces, SolidFaces, clinging_to
 from mpm_nodes.solver.grid import LEAST_MASS
 from mpm_nodes.solver.mirrors import FaceMirrors
 from mpm_nodes.solver.pressure_solver import PressureSolver
+from mpm_nodes.solver.pushing_cells import PushingCells
 from mpm_nodes.solver.shape_response import ShapeResponse
 from mpm_nodes.solver.staggered import AXES, StaggeredStore, neighbour_blocks
 
-__all__ = ["Projected", "ProjectionSettings", "fields_of", "filling_of", "free_velocity", "project_faces", "solid_faces_of"]
+__all__ = ["Projected", "ProjectionSettings", "fields_of", "free_velocity", "project_faces", "solid_faces_of"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class ProjectionSettings:
         coupling: What may be left of the difference between the answers of shape and pressure one by one and together, over what
             both do in the substep.
         most_coupled: Most iterations of that solve.
+        sparse: Whether what liquids take of the cells is known.
     """
 
     correction: float = 1.0
@@ -48,6 +49,7 @@ class ProjectionSettings:
     turns: int = 1
     coupling: float = 1e-3
     most_coupled: int = 200
+    sparse: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def project_faces(
     clinging = [clinging_to(solid, axis) for axis in range(3)]
     coupling = Coupling(solver, response, free, (rank, offset), mirrors, clinging) if response is not None else None
     solves, settled, rubbed = 1, True, [np.zeros(64 * count) for _ in AXES]
-    cuts = CutContacts(fields, solid.open, settings.correction)
+    cuts = PushingCells(fields, solid.open, settings.correction)
     if settings.turns > 1 and (any(contact[:, 0].any() for contact in solid.contacts) or not cuts.idle):
         contacts = FaceContacts(fields, solid, free)
         solves, settled = _meet(contacts, cuts, solver, settings)
@@ -124,26 +126,6 @@ def project_faces(
     worst = float(np.abs(found).max(initial=0.0))
     coupled = coupling.solution if coupling is not None else None
     return Projected(solver.solution, solver.pressure, fields.kind, worst, len(solver.pockets), solves, settled, coupled)
-
-
-def filling_of(staggered: StaggeredStore, fields: pressure.Fields) -> np.ndarray:
-    """Return what share of the cells undeformed matter fills, of what bodies leave open of them, shape (64 count,).
-
-    It is the mean over the faces of a cell of sum w V0 / V_f.
-
-    Args:
-        staggered: Grid with the rest volumes of the faces.
-        fields: What the projection works on, classified; control volumes are written.
-    """
-    count = staggered.count
-    face_volumes.spread_volumes(count, fields, np.empty(192 * count, np.uint8))
-    cells, found = np.arange(64 * count), np.zeros(64 * count)
-    for axis, volume in enumerate((fields.wx, fields.wy, fields.wz)):
-        rest = staggered.array(f"force_{AXES[axis]}")[3 : 256 * count : 4].astype(float)
-        share = np.divide(rest, volume, out=np.zeros(64 * count), where=volume > 0.0)
-        high = beside(fields.around, cells, axis, 1)
-        found += (share + np.where(high >= 0, share[high], 0.0)) / 6.0
-    return found
 
 
 def _give_volumes(
@@ -170,7 +152,7 @@ def _give_volumes(
     face_volumes.trim_volumes(count, fields, crossed, rest)
 
 
-def _meet(contacts: FaceContacts, cuts: CutContacts, solver: PressureSolver, settings: ProjectionSettings) -> tuple[int, bool]:
+def _meet(contacts: FaceContacts, cuts: PushingCells, solver: PressureSolver, settings: ProjectionSettings) -> tuple[int, bool]:
     """Solve until contacts and friction fit the pressure; return how many solves there were, and whether they do."""
     for turn in range(1, settings.turns + 1):
         contacts.begin()
@@ -211,6 +193,7 @@ def fields_of(staggered: StaggeredStore, solid: SolidFaces, dt: float, settings:
             *solid.open.shares,
             *solid.open.carried,
             solid.open.room,
+            staggered.array("pressure") if settings.sparse else np.zeros(256 * count),
             np.zeros(64 * count, np.int32),
             np.array([dt, staggered.h, least, volumes, correction]),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,9 @@ class Box:
         bulk: [Pa].
         density: [kg/m^3].
         shift: Where the walls lie between nodes [cells].
-        elastic_cfl: Of the steps.
         preset: Substeps.
+        settings: Of the preset.
+        dt_max: Longest step [s].
     """
 
     wide: tuple[int, int]
@@ -45,11 +46,12 @@ class Box:
     bulk: float = BULK
     density: float = DENSITY
     shift: float = 0.0
-    elastic_cfl: float = 0.5
     preset: str = "explicit_apic"
+    settings: tuple[tuple[str, float], ...] = ()
+    dt_max: float = 0.01
 
     def solver(self, rate: float) -> SubstepSolver:
-        """Return the scene, with `follow_nodal_density.rate`."""
+        """Return the scene, with the rate of `follow_density` or `correct_density`."""
         h, water = self.cell, material("liquid", self.density, bulk_modulus=self.bulk)
         low = np.full(3, self.shift * h)
         high = low + h * np.array([self.wide[0], 60, self.wide[1]])
@@ -57,8 +59,9 @@ class Box:
             "cell_size": h,
             "walls": walled(low, high, SEPARATE),
             "gravity": (0.0, -GRAVITY, 0.0),
+            "dt_max": self.dt_max,
         }
-        substeps = {"preset": self.preset, "set": {"density_rate": rate, "elastic_cfl": self.elastic_cfl}}
+        substeps = {"preset": self.preset, "set": {"density_rate": rate, **dict(self.settings)}}
         if self.column[0]:
             size = h * np.array([*self.column, self.wide[1]])
             return SubstepSolver(block(water, low, low + size, h), substeps, **scene)
@@ -77,10 +80,12 @@ class Box:
         settle(run, 1.0, 5.0)
         mass, height = column(run, "mass"), column(run, "position")[:, 1] - self.shift * self.cell
         depth = mass.sum() / (self.density * self.wide[0] * self.wide[1] * self.cell**2)
-        exact = depth * (1.0 - 2.0 * self.density * GRAVITY * depth / (3.0 * self.bulk))
+        bulk = dict(self.settings).get("bulk_modulus", np.inf) if self.preset in PROJECTED else self.bulk
+        exact = depth * (1.0 - 2.0 * self.density * GRAVITY * depth / (3.0 * bulk))
         return float(2.0 * np.average(height, weights=mass) / exact)
 
 
+PROJECTED = ("incompressible", "melting")
 TAP = Box((6, 6), mouth=8.0, pouring=1.6)
 SCENES = {
     "a tap": TAP,
@@ -91,15 +96,24 @@ SCENES = {
 }
 """Scenes at one resolution."""
 SWEEP = {
-    "a tap, cells of two thirds": Box((9, 9), mouth=12.0, pouring=1.6, cell=CELL / 1.5),
-    "a tap, four times as soft": Box((6, 6), mouth=8.0, pouring=1.6, bulk=1e5),
-    "a tap, 2.5 times as stiff": Box((6, 6), mouth=8.0, pouring=1.6, bulk=1e6),
-    "a tap of 500 kg/m^3": Box((6, 6), mouth=8.0, pouring=1.6, density=500.0),
-    "a tap in steps of half the length": Box((6, 6), mouth=8.0, pouring=1.6, elastic_cfl=0.25),
-    "a tap, walls between nodes": Box((6, 6), mouth=8.0, pouring=1.6, shift=0.37),
-    "a tap, separate_bodies": Box((6, 6), mouth=8.0, pouring=1.6, preset="separate_bodies"),
+    "a tap, cells of two thirds": replace(TAP, wide=(9, 9), mouth=12.0, cell=CELL / 1.5),
+    "a tap, four times as soft": replace(TAP, bulk=1e5),
+    "a tap, 2.5 times as stiff": replace(TAP, bulk=1e6),
+    "a tap of 500 kg/m^3": replace(TAP, density=500.0),
+    "a tap in steps of half the length": replace(TAP, settings=(("elastic_cfl", 0.25),)),
+    "a tap, walls between nodes": replace(TAP, shift=0.37),
+    "a tap, separate_bodies": replace(TAP, preset="separate_bodies"),
 }
 """The tap, swept."""
+PROJECTED_TAP = replace(TAP, preset="incompressible")
+PROJECTED_SCENES = {f"{what}, projected": replace(scene, preset="incompressible") for what, scene in SCENES.items()} | {
+    "a tap, projected, cells of two thirds": replace(PROJECTED_TAP, wide=(9, 9), mouth=12.0, cell=CELL / 1.5),
+    "a tap, projected, with a bulk modulus": replace(PROJECTED_TAP, settings=(("bulk_modulus", BULK),)),
+    "a tap, projected, of 500 kg/m^3": replace(PROJECTED_TAP, density=500.0),
+    "a tap, projected, in steps of half the length": replace(PROJECTED_TAP, dt_max=0.005),
+    "a tap, projected, walls between nodes": replace(PROJECTED_TAP, shift=0.37),
+}
+"""The scenes under the projection, and its tap swept."""
 
 
 class MovingLiquid(VerificationProblem):
@@ -108,19 +122,24 @@ class MovingLiquid(VerificationProblem):
     Scene: boxes of 6 to 18 cells a side, liquid of 4e5 Pa on cells of 4 cm: streams of 2 x 2 cells at 1 m/s from a tap over a box,
         into a jug, out of a nozzle that drowns; a column that slumps; one that sloshes for 10 s. The tap again with other cells,
         moduli, densities, steps, walls and presets. Streams have 4 s until the air that they take along has risen; then what
-        still moves is damped.
-    Exact: twice the height of the middle is the depth of the mass, less 2 rho g depth / (3 bulk) of it.
+        still moves is damped. All of it again under the projection.
+    Exact: twice the height of the middle is the depth of the mass, less 2 rho g depth / (3 bulk) of it where it is compressible.
     Tolerance: 2 %. Known to miss: the tap 2.5 times as stiff, 2.2 %, and in steps of half the length, 3.3 %: it stands too high.
-        Without `follow_nodal_density` the tap's liquid stands at less than 0.6.
+        Projected, the tap on cells of two thirds, 2.2 %: it stands too low. Without `follow_density` the tap's liquid stands at less
+        than 0.6.
     """
 
     name = "moving_liquid"
     source = "conservation of volume"
     slow = True
-    misses = ("level of a tap, 2.5 times as stiff", "level of a tap in steps of half the length")
+    misses = (
+        "level of a tap, 2.5 times as stiff",
+        "level of a tap in steps of half the length",
+        "level of a tap, projected, cells of two thirds",
+    )
 
     def findings(self) -> Iterator[Finding]:
         """Let them come to rest."""
-        for what, scene in {**SCENES, **SWEEP}.items():
+        for what, scene in {**SCENES, **SWEEP, **PROJECTED_SCENES}.items():
             yield Finding(1.0, scene.level(), 0.02, f"level of {what}")
         yield Finding(1.0, float(TAP.level(0.0) < 0.6), 0.0, "without the stage the tap's level is less than 0.6")

@@ -264,8 +264,7 @@ SAMPLES: dict[str, Sample] = {
             "ice_in_water",
             "Two cubes of ice fall into warm water, float, and melt.",
             "S14, the whole method; densities by phase",
-            # a share in a substep: as much in a second as in the longer steps of the quick size
-            _melting("melt", 1_000_000, 0.0, 3e-3, ("melt.substeps.density_correction=0.006",)),
+            _melting("melt", 1_000_000, 0.0, 3e-3),
             melting.ice_in_water,
             colour_by="temperature",
         ),

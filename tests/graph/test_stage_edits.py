@@ -121,14 +121,14 @@ def test_a_replaced_stage_keeps_name_wires_and_knobs():
     assert problems == [] == order_problems(other)
     assert other.knobs["a"] == {"rate": 2.0}
     assert other.wires["update_grid_velocity"]["grid"] == [("add_stress_forces", "grid")]
-    assert other.wires["follow_nodal_density"]["particles"] == [("a", "particles")]
+    assert other.wires["follow_density"]["particles"] == [("a", "particles")]
 
 
 def test_wires_can_be_moved_by_hand():
     """connect and disconnect say what insert would have done."""
     edits = [
         {"insert": "a", "after": "gather", "type": "stir"},
-        {"connect": "a.particles", "from": "follow_nodal_density"},
+        {"connect": "a.particles", "from": "follow_density"},
         {"connect": "gather.particles", "from": "a"},
         {"connect": "update_deformation.particles", "from": "gather"},
     ]

@@ -149,6 +149,27 @@ DEFECTS = (
         "tests/colliders/test_sides.py::test_nothing_goes_through",
     ),
     Defect(
+        "a lattice before walls counts as crowded",
+        "mpm_nodes/kernels/transfers/room.py",
+        "r = min(o * math.exp(-LATTICE * math.log(o)) / f - 1.0, 0.0)",
+        "r = min(o * math.exp(-0.0 * math.log(o)) / f - 1.0, 0.0)",
+        "tests/solver/test_moving_liquid.py::test_a_lattice_before_walls_does_not_count_as_crowded",
+    ),
+    Defect(
+        "the projection holds liquids to what their particles integrated",
+        "mpm_nodes/kernels/projection/cell_density.py",
+        "own = elastic if cells[4 * c + 2] > 0.0 else 0.0",
+        "own = elastic if cells[4 * c + 2] >= 0.0 else 0.0",
+        "tests/solver/test_moving_liquid.py::test_cells_of_liquids_take_the_room_that_the_grid_sees",
+    ),
+    Defect(
+        "spray hangs in the air under the projection",
+        "mpm_nodes/kernels/projection/pressure.py",
+        "not 0.0 < f.filling[4 * c + 1] < AIR",
+        "not 0.0 < f.filling[4 * c + 1] < 0.0 * AIR",
+        "tests/solver/test_moving_liquid.py::test_spray_falls_under_the_projection",
+    ),
+    Defect(
         "liquid at a surface finds room in the air",
         "mpm_nodes/kernels/transfers/room.py",
         "        if beside:\n",

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from solver_scenes import shot
 
-from mpm_nodes.data import Collider, CollisionRule, Material, WallRule, Walls, concatenate
+from mpm_nodes.data import Collider, CollisionRule, Material, Particles, WallRule, Walls, concatenate
 from mpm_nodes.graph.executor import execute
 from mpm_nodes.kernels.collisions.open_share import find_open_shares
 from mpm_nodes.kernels.level_sets.level_set import BOX, SPHERE, PosedLevelSets
+from mpm_nodes.kernels.projection.cell_density import follow_cells
 from mpm_nodes.kernels.transfers.room import write_room
 from mpm_nodes.kernels.transfers.weights import DRIFT_LIMIT
 from mpm_nodes.solver.colliders import ColliderSet
@@ -185,10 +186,64 @@ def test_packed_liquid_is_warned_of():
     told = []
     execute(graph, on_event=told.append)
     (warned,) = {event["message"] for event in told if event["event"] == "warning" and event.get("where") == "density"}
-    assert "is packed to more than 1.2 times its density" in warned and "follow_nodal_density.rate" in warned
+    assert "is packed to more than 1.2 times its density" in warned and "density_rate" in warned
 
 
 def test_particles_are_not_sorted_more_often_for_it():
     """What lies between the nodes of the grid waits for a sort: splines of the nodes reach as far as they did."""
     limits = [program_of(preset, ("volume_change",), True).drift_limit for preset in ("explicit_apic", "continuum_foam")]
     assert limits == [DRIFT_LIMIT["quadratic"], DRIFT_LIMIT["cubic"]]
+
+
+@pytest.mark.parametrize("walls", [1, 2, 3])
+def test_a_lattice_before_walls_does_not_count_as_crowded(walls):
+    """Two particles a cell and axis give 27/32 of a stencil beside a wall, where the spline has 5/6: no room is missing."""
+    cells, told = np.zeros(4 * 512 + 64), np.zeros((8, 3))
+    opened = np.full(512, (5.0 / 6.0) ** walls)
+    around = np.tile(np.arange(8, dtype=np.int32)[:, None], (1, 6))
+    for filled, crowded in ((27.0 / 32.0, False), (0.87, True)):
+        cells[3 : 4 * 512 : 4] = filled**walls
+        write_room(cells, 1.0, opened, np.zeros(512, bool), around, np.empty(512, bool), told)
+        room = cells[: 4 * 512 : 4] / opened
+        assert (room < -0.01).all() if crowded else np.abs(room).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("liquid", "compressibility", "integrated", "room", "expected"),
+    [
+        (1.0, 0.0, 0.03, -0.05, 0.5 * -0.04),  # what particles integrated is forgotten
+        (1.0, 0.0, 0.03, 0.008, 0.0),  # counts as none
+        (0.25, 0.0, 0.04, -0.05, 0.03 + 0.25 * 0.5 * -0.04),  # solids say themselves how they are strained
+        (0.0, 0.0, 0.04, -0.05, 0.04),
+        (1.0, 1e-6, 0.03, -0.05, 0.03 + 0.5 * -0.07),  # a pressure of its own is kept, and relaxes
+    ],
+)
+def test_cells_of_liquids_take_the_room_that_the_grid_sees(liquid, compressibility, integrated, room, expected):
+    """e of a cell relaxes to r by the share of its liquids; how full it is, is told of cells that hold mostly liquids."""
+    cells, grid, filling = np.zeros(256), np.zeros(256), np.zeros(256)
+    mass, opened, volume = 2.0, 0.8, 0.6
+    cells[0::4] = cells[1::4] = mass * integrated
+    cells[2::4], cells[3::4] = mass * compressibility, mass
+    grid[0::4], grid[1::4], grid[2::4], grid[3::4] = opened * room, opened, liquid * volume, volume
+    follow_cells(1, cells, grid, filling, (1.0, 0.5, 0.01))
+    assert cells[0::4] / mass == pytest.approx(expected, abs=1e-12)
+    assert cells[1::4] / mass == pytest.approx(expected, abs=1e-12)
+    assert filling[1::4] == pytest.approx(volume / opened if liquid > 0.5 else 0.0)
+
+
+def test_spray_falls_under_the_projection():
+    """A particle a cell fills an eighth of it: it falls to the floor, and does not hang in the air since it keeps its distances."""
+    side = 6 * CELL
+    spray = block(WATER, (0, 0, 0), (side, side, side), CELL)
+    at = spray["position"]
+    every = np.all(np.round(at / (0.5 * CELL) - 0.5).astype(int) % 2 == 0, axis=1)
+    spray = Particles({name: values[every] for name, values in spray.attributes.items()}, spray.materials, spray.spacing)
+    run = SubstepSolver(
+        spray,
+        "incompressible",
+        cell_size=CELL,
+        walls=walled((0, 0, 0), (side, 2 * side, side), SEPARATE),
+        gravity=(0.0, -9.81, 0.0),
+    )
+    run.advance(1.0)
+    assert column(run, "position")[:, 1].mean() < 1.0 * CELL  # 0.375 where it is packed

@@ -34,7 +34,21 @@ def _fields(seed: int) -> Fields:
     zero = [np.zeros(size) for _ in range(3)]
     numbers = np.array([1e-3, 0.1, 1e-9, 1.0, 1.0])
     whole = [np.ones(size) for _ in range(3)]
-    return Fields(cells.reshape(-1), *grid, around, *states, *zero, *whole, *mass, *whole, *zero, np.ones(size), kind, numbers)
+    return Fields(
+        cells.reshape(-1),
+        *grid,
+        around,
+        *states,
+        *zero,
+        *whole,
+        *mass,
+        *whole,
+        *zero,
+        np.ones(size),
+        np.zeros(4 * size),
+        kind,
+        numbers,
+    )
 
 
 def _flood(f: Fields) -> list[tuple[set[int], bool]]:

@@ -11,8 +11,10 @@
     k J_P / (J_E dt) p_c + dt sum_f (1 / rho_f) (G^T G p)_f = -(J_E - 1) / (dt J_E) - div v*     on interior cells
     v_f = v*_f - dt (1 / rho_f) (G p)_f                                                      on faces that no body holds
 
-A cell is interior where it has mass, all six faces have, and a body does not hold all of them; it is empty, with p = 0, where it is
-neither that nor inside a body. The sign of the divergence is that of the derivation; S14 prints the other one.
+A cell is interior where it has mass, all six faces have, a body does not hold all of them, and no liquid is known to fill less than
+half of its room; it is empty, with p = 0, where it is neither that nor inside a body. Spray gives all cells around it mass: without
+divergence it would keep its distances, and hang in the air.
+The sign of the divergence is that of the derivation; S14 prints the other one.
 
 The push on a face is dt V_f (G p)_f (`face_volumes`). Faces that smooth bodies cut have the flux theta v + (1 - theta) u_b, theta
 the open share of the face (`open_faces`), and V_f = theta h^3; then the solve finds the nearest velocities by mass, adds no energy,
@@ -31,6 +33,7 @@ from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.projection.solid_faces import FREE, HELD, LEVEL, SLIDING
+from mpm_nodes.kernels.transfers.room import AIR
 
 __all__ = [
     "CLOSED",
@@ -67,6 +70,7 @@ class Fields(NamedTuple):
         tx, ty, tz: Open shares of the faces, theta (`open_faces`); 1 where no body cuts them.
         bx, by, bz: (1 - theta) times the velocity of the body that cuts a face [m/s].
         room: Share of the cells that these bodies leave open.
+        filling: What liquids take of the room in the cells, the second of four values; 0 where it is not known.
         kind: Kinds of the cells.
         numbers: dt [s], h [m], least mass [kg], whether control volumes count, share of the volume error of incompressible cells.
     """
@@ -98,6 +102,7 @@ class Fields(NamedTuple):
     by: Any
     bz: Any
     room: Any
+    filling: Any
     kind: Any
     numbers: Any
 
@@ -142,7 +147,7 @@ def _classify_at(g, f):
     least = f.numbers[2]
     for n in range(64):
         c = 64 * g + n
-        massive, held = f.cells[4 * c + 3] > least, True
+        massive, held = f.cells[4 * c + 3] > least and not 0.0 < f.filling[4 * c + 1] < AIR, True
         for axis in range(3):
             mass, high = of_axis(axis, f.mx, f.my, f.mz), behind(f.around, g, n, axis)
             shut, high_shut = _shut(f, axis, c), high < 0 or _shut(f, axis, high)

@@ -23,7 +23,7 @@ SHARED = {
     "conduct_nodal_heat",
     "diffuse_concentration",
     "evaporate_solute",
-    "follow_nodal_density",
+    "follow_density",
     "gather",
     "gather_heat",
     "gather_nodal_heat",

@@ -23,60 +23,20 @@ from mpm_nodes.data import (
     Writes,
 )
 from mpm_nodes.graph.declare import stage
+from mpm_nodes.kernels.projection.cell_density import follow_cells
 from mpm_nodes.kernels.transfers.room import follow_room
 from mpm_nodes.kernels.transfers.weights import reach
+from mpm_nodes.materials.isochoric import DILATION
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.density import cells_of, fillings
 from mpm_nodes.solver.filling import fill_cells
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.grid_arrays import CORNERS
-from mpm_nodes.solver.staggered import AXES, StaggeredStore
+from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Take, gather
 
-__all__ = ["follow_density", "follow_nodal_density"]
-
-_FACES = tuple(f"{name}_{axis}" for name in ("rest_volume", "mass", "velocity") for axis in AXES)
-
-
-@stage(label="Follow Density")
-def follow_density(
-    particles: A[ParticleStore, Reads("position", LAW_STATE), Writes(LAW_STATE)],
-    staggered: A[StaggeredStore, Reads("mass", *_FACES)],
-    colliders: A[ColliderSet, Reads("level_set")],
-    step: StepContext,
-    *,
-    share: A[float, Unitless, Range(min=0.0, max=1.0)] = 0.1,
-    tolerance: A[float, Unitless, Range(min=0.0, max=0.5)] = 0.02,
-) -> Stage["particles", "staggered"]:
-    """Let J of liquids follow the room that the grid sees around them: J <- J + share (1 / f - J), f the filling of the cell.
-
-    A velocity without divergence keeps a cell as full as it is, so that a gap between two bodies stays, and J, which each particle
-    integrates by itself, drifts away from the density. The projection takes back J - 1 (volume_correction); with this stage before
-    it, it closes gaps and spreads what is crowded. Within three cells of an empty one f is below 1 at rest, and counts as 1: what
-    comes together there has closed a gap, and its J is not held against it.
-
-    Args:
-        particles: Particles; those whose law keeps `volume_change` and no shape are liquids.
-        staggered: Grid with the masses and rest volumes that the particles gave.
-        colliders: Bodies and walls: they fill a part of the cells beside them.
-        share: Share of the difference that J takes over in a substep.
-        tolerance: Difference between the filling and 1 that counts as none: random particles fill cells to a few percent.
-    """
-    liquids = [law.index for law, _ in particles.runs() if law.names and law.names[0] == "volume_change"]
-    if not staggered.count or not liquids or share == 0.0:
-        return
-    colliders.pose(step.time, step.time + step.dt)
-    found = fillings(staggered, colliders, step.dt)
-    cells = cells_of(staggered, particles.unpack("position"))
-    chosen = np.flatnonzero(np.isin(particles.rows("material")[0], liquids))
-    excess = np.where(cells[chosen] >= 0, 1.0 / found.share[cells[chosen]] - 1.0, 0.0)
-    excess = np.sign(excess) * np.maximum(np.abs(excess) - tolerance, 0.0)
-    change = particles.rows("volume_change")
-    change[0, chosen] += (share * (excess - change[0, chosen])).astype(change.dtype)
-    particles.limits = None
-
+__all__ = ["correct_density", "follow_density"]
 
 FILLED = Facts(
     "density",
@@ -86,7 +46,7 @@ FILLED = Facts(
         Fact("crowded", "%", Reduction.MAX, "Share of the matter in cells denser than 1.2; told from 30 % on."),
     ),
     warning="{crowded:.0f} % of the liquid is packed to more than 1.2 times its density, and its level stands too low; raise "
-    "follow_nodal_density.rate, the bulk modulus of the liquid, or the resolution",
+    "density_rate of the substeps, the bulk modulus of the liquid, or the resolution",
     warn_if="crowded",
     by_rank=True,
 )
@@ -108,8 +68,8 @@ class SinceLook(StageMemory):
     seconds: float = 0.0
 
 
-@stage(label="Follow Nodal Density", facts=(FILLED,))
-def follow_nodal_density(
+@stage(label="Follow Density", facts=(FILLED,))
+def follow_density(
     particles: A[ParticleStore, Reads("position", "velocity", "volume", LAW_STATE), Writes("room", LAW_STATE)],
     grid: A[GridStore, Writes("room")],
     colliders: A[ColliderSet, Reads("level_set")],
@@ -132,22 +92,83 @@ def follow_nodal_density(
             a cell; 0 turns it off.
         tolerance: Difference that counts as none: random particles fill cells to a few percent.
     """
-    liquids = [law for law in particles.laws if law.names == ("volume_change",)]
+    liquids = _liquids(particles)
     if rate == 0.0 or not liquids or not _looks(particles, liquids, step, memory):
-        if step.keep:  # what is told of fields is true in every substep that is looked at from outside
-            grid.clear("room")
-            particles.rows("room")[:] = 0
+        _leave(particles, grid, step)
         return
     colliders.pose(step.time, step.time + step.dt)
-    densest, crowded = fill_cells(particles, grid, colliders)
-    step.tell(FILLED, densest=densest, crowded=100.0 * crowded if 100.0 * crowded >= TELLING else 0.0)
-    gather(particles, grid, Kernel.QUADRATIC, Take("room", (("room", 0), ("room", 1), None)))
-    least = math.sqrt(float(np.linalg.norm(step.gravity)) * step.cell_size)
-    numbers = rate * memory.seconds / step.cell_size, least, tolerance
-    rows = [particles.array(name) for name in ("volume_change", "room", "velocity")]
-    for law in liquids:
-        follow_room(*rows, particles.stride, particles.segments[law.index], numbers)
+    _tell(step, *fill_cells(particles, grid, colliders))
+    _follow(particles, grid, step, (rate * memory.seconds / step.cell_size, tolerance))
     memory.seconds = 0.0
+
+
+@stage(label="Correct Density", facts=(FILLED,))
+def correct_density(
+    particles: A[ParticleStore, Reads("position", "velocity", "volume", LAW_STATE), Writes("room", LAW_STATE)],
+    grid: A[GridStore, Writes("room")],
+    staggered: A[StaggeredStore, Reads("mass", *DILATION), Writes("filling", *DILATION)],
+    colliders: A[ColliderSet, Reads("level_set")],
+    step: StepContext,
+    *,
+    rate: A[float, Unitless, Range(min=0.0, soft_max=10.0)] = 5.0,
+    tolerance: A[float, Unitless, Range(min=0.0, max=0.5)] = 0.005,
+) -> Stage["particles", "grid", "staggered"]:
+    """Keep the volume of liquids under the projection: cells take back what the grid sees to be too much or too little in them.
+
+    A velocity without divergence keeps cells as full as they are, and J of particles is only what they integrated. J - 1 of a cell
+    relaxes to the room in it (`kernels.projection.cell_density`), which the projection takes back; J of particles follows as in
+    follow_density. A mean over the particles around a cell would not do: it takes what lies in every other layer for even.
+
+    Args:
+        particles: Particles; those whose law keeps their volume and nothing else are liquids.
+        grid: The room in its cells is written.
+        staggered: Grid with the masses and changes of volume that the particles gave.
+        colliders: Bodies and walls: they take a part of the room around cells.
+        rate: Rate of the relaxation, over that at which a fall by half a cell crosses a cell; 0 turns it off.
+        tolerance: Difference that counts as none.
+    """
+    liquids = _liquids(particles)
+    if rate == 0.0 or not staggered.count or not liquids:
+        _leave(particles, grid, step)
+        staggered.clear("pressure")
+        return
+    scaled = rate * step.dt / step.cell_size
+    colliders.pose(step.time, step.time + step.dt)
+    kept = np.array([law in liquids for law in particles.laws])
+    particles.rows("room")[0] = kept[particles.rows("material")[0]]
+    _tell(step, *fill_cells(particles, grid, colliders, ("room", 0)))
+    _follow(particles, grid, step, (scaled, tolerance))
+    share = -math.expm1(-scaled * _least_speed(step))
+    arrays = staggered.array("cell"), grid.array("room"), staggered.array("pressure")
+    follow_cells(staggered.count, *arrays, (step.cell_size**3, share, tolerance))
+
+
+def _liquids(particles: ParticleStore) -> list[BoundLaw]:
+    return [law for law in particles.laws if law.names == ("volume_change",)]
+
+
+def _least_speed(step: StepContext) -> float:
+    """Return the speed of a fall by half a cell [m/s]."""
+    return math.sqrt(float(np.linalg.norm(step.gravity)) * step.cell_size)
+
+
+def _leave(particles: ParticleStore, grid: GridStore, step: StepContext) -> None:
+    """Clear what is told of fields where it is looked at from outside."""
+    if step.keep:
+        grid.clear("room")
+        particles.rows("room")[:] = 0
+
+
+def _tell(step: StepContext, densest: float, crowded: float) -> None:
+    step.tell(FILLED, densest=densest, crowded=100.0 * crowded if 100.0 * crowded >= TELLING else 0.0)
+
+
+def _follow(particles: ParticleStore, grid: GridStore, step: StepContext, numbers: tuple[float, float]) -> None:
+    """Let J of liquids follow; numbers: rate over the speed [s/m], the difference that counts as none."""
+    gather(particles, grid, Kernel.QUADRATIC, Take("room", (("room", 0), ("room", 1), None)))
+    arrays = [particles.array(name) for name in ("volume_change", "room", "velocity")]
+    for law in _liquids(particles):
+        follow_room(*arrays, particles.stride, particles.segments[law.index], (numbers[0], _least_speed(step), numbers[1]))
 
 
 def _looks(particles: ParticleStore, liquids: list[BoundLaw], step: StepContext, memory: SinceLook) -> bool:

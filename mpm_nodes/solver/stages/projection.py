@@ -298,6 +298,7 @@ def project_velocity(
     staggered: A[
         StaggeredStore,
         Reads(*_faces("momentum", "mass", "force", "rest_volume", "velocity"), "mass", *DILATION),
+        Reads("filling", when=("sparse_liquids", True)),
         Writes(*_faces("velocity"), "pressure"),
     ],
     colliders: A[ColliderSet, Reads("level_set")],
@@ -312,6 +313,7 @@ def project_velocity(
     coupled_tolerance: A[float, Unitless, Range(min=1e-10, max=0.5, log=True)] = 1e-3,
     coupled_iterations: A[int, Unitless, Range(min=1, max=10000)] = 200,
     beta: A[float, Unitless, Range(min=0.5, max=1.0)] = 0.5,
+    sparse_liquids: bool = False,
 ) -> Stage["particles", "staggered"]:
     """Make face velocities free of divergence, or give compressible matter its pressure: generalised Chorin projection (S14 5.7).
 
@@ -338,6 +340,8 @@ def project_velocity(
         coupled_iterations: Iterations of that solve at most, each with a pressure solve. In a step a shear wave goes through a
             cell for every twenty of them at most.
         beta: As in semi_implicit_faces, before it.
+        sparse_liquids: Take cells of which correct_density, before, says that liquids fill less than half for empty, so that spray
+            falls; those that it finds to be thin push and do not pull.
     """
     if not staggered.count:
         return
@@ -356,6 +360,7 @@ def project_velocity(
             contact_solves,
             coupled_tolerance,
             coupled_iterations,
+            sparse_liquids,
         ),
         step.check_cancel,
         ShapeResponse(particles, staggered, step.dt, beta) if coupled and firm else None,

@@ -1,4 +1,4 @@
-"""Contact in the cells that bodies cut: matter may leave what separates, and rubs on it while it is pressed there.
+"""Cells whose pressure does not pull: those that bodies cut, which matter may leave, and those of liquid with room left in them.
 
 | symbol | meaning | unit |
 |---|---|---|
@@ -8,8 +8,11 @@
 | mu | Coulomb coefficient of the body | - |
 
 Either the body presses, p >= 0, or the matter leaves the cell, where p = 0 then and div v is at least what its volume asks for:
-policy iteration as in `face_contacts`. Friction takes up to mu |N| from what moves along the surface, shared among the faces of
-the cell.
+policy iteration as in `face_contacts`. Friction takes up to mu |N| from what moves along the surface, shared among the faces of the
+cell.
+
+Cells that the grid finds to be thin (`kernels.projection.cell_density`) do not pull either: liquid comes together as fast as it
+falls, and not across the gap to a body or a drop that leaves.
 """
 
 from __future__ import annotations
@@ -22,14 +25,14 @@ from mpm_nodes.kernels.projection import pressure
 from mpm_nodes.kernels.projection.pressure import INTERIOR, RELEASED
 from mpm_nodes.solver.face_contacts import SETTLED, OpenFaces, beside
 
-__all__ = ["CutContacts"]
+__all__ = ["PushingCells"]
 
 MOST = 0.5
 """Share of the speed along a surface that one cell takes in a turn: a face lies in two cells."""
 
 
-class CutContacts:
-    """The contacts of the cells that separating bodies cut, in one projection.
+class PushingCells:
+    """The cells that do not pull, in one projection.
 
     Args:
         fields: `kernels.projection.pressure.Fields` with masses and volumes.
@@ -42,7 +45,9 @@ class CutContacts:
         self.dt, self.h, self.least = (float(fields.numbers[n]) for n in (0, 1, 2))
         self.velocity = [v[::4][: len(fields.kind)] for v in (fields.vx, fields.vy, fields.vz)]
         self.rubbed = [np.zeros(len(fields.kind)) for _ in range(3)]
-        self.cells = np.flatnonzero(gaps.separating & (fields.kind == INTERIOR))
+        count = 4 * len(fields.kind)
+        thin = (fields.filling[1:count:4] > 0.0) & (fields.cells[1:count:4] > 0.0)
+        self.cells = np.flatnonzero((gaps.separating | thin) & (fields.kind == INTERIOR))
         self.friction, self.body = gaps.cells[self.cells, 1], gaps.cells[self.cells, 2:]
         self.start = [v.astype(float) for v in self.velocity] if len(self.cells) else []
         self.faces, self.mass, shares = [], [], []
@@ -57,7 +62,7 @@ class CutContacts:
 
     @property
     def idle(self) -> bool:
-        """Whether no separating body cuts an interior cell."""
+        """Whether there are none."""
         return not len(self.cells)
 
     def begin(self) -> None:
