@@ -125,8 +125,8 @@ class MovingLiquid(VerificationProblem):
         still moves is damped. All of it again under the projection.
     Exact: twice the height of the middle is the depth of the mass, less 2 rho g depth / (3 bulk) of it where it is compressible.
     Tolerance: 2 %. Known to miss: the tap 2.5 times as stiff, 2.2 %, and in steps of half the length, 3.3 %: it stands too high.
-        Projected, the tap on cells of two thirds, 2.2 %: it stands too low. Without `follow_density` the tap's liquid stands at less
-        than 0.6.
+        Projected, the tap on cells of two thirds, 2.2 %: it stands too low. Without `follow_density` the tap's liquid stands at
+        less than 0.6.
     """
 
     name = "moving_liquid"
