@@ -24,7 +24,7 @@ def pool(cells: int, columns: dict[str, np.ndarray] | None = None, finer: int = 
     start = block(material("liquid", DENSITY), (0, 0, 0), (size, size, size), CELL / finer)
     return SubstepSolver(
         changed(start, **(columns or {})),
-        {"preset": "incompressible", "set": settings},
+        {"preset": "incompressible", "set": {"density_rate": 0.0, **settings}},
         cell_size=CELL,
         walls=walled((0, 0, 0), (size, 10 * size, size), SLIP),
         dtype=np.float64,
