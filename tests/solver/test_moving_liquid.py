@@ -192,3 +192,16 @@ def test_particles_are_not_sorted_more_often_for_it():
     """What lies between the nodes of the grid waits for a sort: splines of the nodes reach as far as they did."""
     limits = [program_of(preset, ("volume_change",), True).drift_limit for preset in ("explicit_apic", "continuum_foam")]
     assert limits == [DRIFT_LIMIT["quadratic"], DRIFT_LIMIT["cubic"]]
+
+
+@pytest.mark.parametrize("walls", [1, 2, 3])
+def test_a_lattice_before_walls_does_not_count_as_crowded(walls):
+    """Two particles a cell and axis give 27/32 of a stencil beside a wall, where the spline has 5/6: no room is missing."""
+    cells, told = np.zeros(4 * 512 + 64), np.zeros((8, 3))
+    opened = np.full(512, (5.0 / 6.0) ** walls)
+    around = np.tile(np.arange(8, dtype=np.int32)[:, None], (1, 6))
+    for filled, crowded in ((27.0 / 32.0, False), (0.87, True)):
+        cells[3 : 4 * 512 : 4] = filled**walls
+        write_room(cells, 1.0, opened, np.zeros(512, bool), around, np.empty(512, bool), told)
+        room = cells[: 4 * 512 : 4] / opened
+        assert (room < -0.01).all() if crowded else np.abs(room).max() < 1e-12
