@@ -149,6 +149,13 @@ DEFECTS = (
         "tests/colliders/test_sides.py::test_nothing_goes_through",
     ),
     Defect(
+        "a lattice before walls counts as crowded",
+        "mpm_nodes/kernels/transfers/room.py",
+        "r = min(o * math.exp(-LATTICE * math.log(o)) / f - 1.0, 0.0)",
+        "r = min(o * math.exp(-0.0 * math.log(o)) / f - 1.0, 0.0)",
+        "tests/solver/test_moving_liquid.py::test_a_lattice_before_walls_does_not_count_as_crowded",
+    ),
+    Defect(
         "liquid at a surface finds room in the air",
         "mpm_nodes/kernels/transfers/room.py",
         "        if beside:\n",
