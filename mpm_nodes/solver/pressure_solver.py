@@ -15,7 +15,7 @@ from mpm_nodes.kernels.projection import pressure
 from mpm_nodes.kernels.projection.pockets import label_pockets
 from mpm_nodes.solver.staggered import StaggeredStore
 
-__all__ = ["PressureSolver"]
+__all__ = ["PressureSolver", "pockets_of"]
 
 
 class PressureSolver:
@@ -56,7 +56,7 @@ class PressureSolver:
         self.before = [v[::4][: 64 * count].astype(float) for v in (fields.vx, fields.vy, fields.vz)]
         system = pressure.PressureSystem(*(vectors.new() for _ in pressure.PressureSystem._fields))
         pressure.assemble_pressure(count, fields, system)
-        self.pockets, self.own = _pockets(count, fields), system.own
+        self.pockets, self.own = pockets_of(count, fields), system.own
         _take_means(system.right, self.pockets)
         matrix = CellMatrix(fields.around, system.diagonal, system.x, system.y, system.z)
         own = system.own if system.own.any() else None
@@ -84,7 +84,7 @@ class PressureSolver:
         return found
 
 
-def _pockets(count: int, fields: pressure.Fields) -> list[np.ndarray]:
+def pockets_of(count: int, fields: pressure.Fields) -> list[np.ndarray]:
     """Return the cells of every incompressible part of the interior without a free surface."""
     label, bits, opened = np.empty(64 * count, np.int32), np.empty(64 * count, np.uint8), np.empty(64 * count, np.uint8)
     parts = label_pockets(count, fields, bits, label, opened)

@@ -12,7 +12,7 @@ policy iteration as in `face_contacts`. Friction takes up to mu |N| from what mo
 cell.
 
 Cells that the grid finds to be thin (`kernels.projection.cell_density`) do not pull either: liquid comes together as fast as it
-falls, and not across the gap to a body or a drop that leaves.
+falls, and not across the gap to a body or a drop that leaves. Where no surface says what the pressure is, nothing says which pull.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 from mpm_nodes.kernels.projection import pressure
 from mpm_nodes.kernels.projection.pressure import INTERIOR, RELEASED
 from mpm_nodes.solver.face_contacts import SETTLED, OpenFaces, beside
+from mpm_nodes.solver.pressure_solver import pockets_of
 
 __all__ = ["PushingCells"]
 
@@ -47,6 +48,8 @@ class PushingCells:
         self.rubbed = [np.zeros(len(fields.kind)) for _ in range(3)]
         count = 4 * len(fields.kind)
         thin = (fields.filling[1:count:4] > 0.0) & (fields.cells[1:count:4] > 0.0)
+        for cells in pockets_of(len(fields.kind) // 64, fields) if thin.any() else []:
+            thin[cells] = False
         self.cells = np.flatnonzero((gaps.separating | thin) & (fields.kind == INTERIOR))
         self.friction, self.body = gaps.cells[self.cells, 1], gaps.cells[self.cells, 2:]
         self.start = [v.astype(float) for v in self.velocity] if len(self.cells) else []

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ast
 import dataclasses
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,8 @@ def known() -> set[str]:
     found = {*DECLARED, *REGISTRY.presets, *LIBRARY, *BUILT_IN, *ATTRIBUTES, *SETTINGS, *contract.REQUIRED, *contract.OPTIONAL}
     for declaration in DECLARED.values():
         found |= names_of(declaration) | {str(choice) for knob in declaration.knobs for choice in knob.choices or ()}
+    for file in REGISTRY.presets.values():
+        found |= set(json.loads(file.read_text(encoding="utf-8")).get("parameters", ()))
     return found | {path.stem for path in (PACKAGE.parent / "samples").glob("*.json")} | PYTHON
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.lend import plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.transfers.room import HALF
 
 __all__ = ["follow_cells"]
 
@@ -35,7 +36,7 @@ def _follow_cells_at(g, cells, room, filling, numbers):
         if not (mass > 0.0 and opened > OPEN and matter > 0.0):
             continue
         liquid = min(room[4 * c + 2] / matter, 1.0)
-        filling[4 * c + 1] = matter / (volume * opened) if liquid > 0.5 else 0.0
+        filling[4 * c + 1] = matter / (volume * opened) if liquid > 0.5 and opened >= HALF else 0.0
         elastic = cells[4 * c + 1] / mass
         own = elastic if cells[4 * c + 2] > 0.0 else 0.0
         excess = room[4 * c] / opened - own

@@ -53,7 +53,12 @@ PROJECTED = Facts(
     "What the projection of a frame took.",
     (
         Fact("iterations", "", Reduction.MAX, "Most iterations of a pressure solve."),
-        Fact("divergence", "1/s", Reduction.MAX, "Largest divergence of an interior cell after a projection."),
+        Fact(
+            "divergence",
+            "1/s",
+            Reduction.MAX,
+            "Largest divergence of an interior cell after a projection, what densities ask for included.",
+        ),
         Fact("pressure", "Pa", Reduction.MAX, "Largest pressure."),
         Fact("pockets", "", Reduction.MAX, "Parts of the matter without a free surface."),
         Fact("solves", "", Reduction.MAX, "Most solves in which the contacts of a substep were found."),
