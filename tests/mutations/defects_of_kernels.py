@@ -156,6 +156,13 @@ DEFECTS = (
         "tests/solver/test_moving_liquid.py::test_a_lattice_before_walls_does_not_count_as_crowded",
     ),
     Defect(
+        "a lattice leaves room in the cells behind walls",
+        "mpm_nodes/kernels/transfers/room.py",
+        "r = max(o * math.exp(BEHIND * math.log(o)) / max(f, 1e-3) - 1.0, 0.0)",
+        "r = max(o * math.exp(0.0 * math.log(o)) / max(f, 1e-3) - 1.0, 0.0)",
+        "tests/solver/test_moving_liquid.py::test_the_cells_behind_walls_of_a_lattice_have_no_room_left",
+    ),
+    Defect(
         "the projection holds liquids to what their particles integrated",
         "mpm_nodes/kernels/projection/cell_density.py",
         "own = elastic if cells[4 * c + 2] > 0.0 else 0.0",

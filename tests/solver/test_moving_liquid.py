@@ -208,6 +208,19 @@ def test_a_lattice_before_walls_does_not_count_as_crowded(walls):
         assert (room < -0.01).all() if crowded else np.abs(room).max() < 1e-12
 
 
+@pytest.mark.parametrize("walls", [1, 2])
+def test_the_cells_behind_walls_of_a_lattice_have_no_room_left(walls):
+    """Where 1/6 of a cell is open a lattice gives it 5/32 of a stencil: no room is left."""
+    cells, told = np.zeros(4 * 512 + 64), np.zeros((8, 3))
+    opened = np.full(512, (1.0 / 6.0) ** walls)
+    around = np.tile(np.arange(8, dtype=np.int32)[:, None], (1, 6))
+    for filled, thin in ((5.0 / 32.0, False), (0.153, True)):
+        cells[3 : 4 * 512 : 4] = filled**walls
+        write_room(cells, 1.0, opened, np.zeros(512, bool), around, np.empty(512, bool), told)
+        room = cells[: 4 * 512 : 4] / opened
+        assert (room > 0.01).all() if thin else np.abs(room).max() < 1e-12
+
+
 @pytest.mark.parametrize(
     ("liquid", "compressibility", "integrated", "room", "expected"),
     [

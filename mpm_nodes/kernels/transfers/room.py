@@ -3,7 +3,7 @@
 | symbol | meaning | unit |
 |---|---|---|
 | f, o | what undeformed matter would fill of a cell, what bodies leave open of it | - |
-| r | o / f - 1, 0 in the air and where a lattice is as crowded | - |
+| r | o / f - 1, 0 in the air and where a lattice before walls has it so | - |
 | e | J - 1 of a particle | - |
 | a | share of the difference that is taken over: 1 - exp(-s v) at a speed v | - |
 """
@@ -31,6 +31,8 @@ gap. Sound is faster in what is thin, too: steps were a fifth shorter."""
 LATTICE = math.log(81.0 / 80.0) / math.log(6.0 / 5.0)
 """Particles crowd a cell beside bodies from f = o^(1 - this) on: a wall leaves 5/6 of a cell's spline open, and a lattice of two
 particles a cell and axis gives it 27/32 of a stencil, 81/80 of that; edges have two walls, and corners three."""
+BEHIND = math.log(16.0 / 15.0) / math.log(6.0)
+"""They leave room from f = o^(1 + this) down: it gives the cell behind a wall, 1/6 open, 5/32, 15/16 of that."""
 LEAST = 1e-3
 """What bodies leave open around a particle at least that finds room: others lie inside."""
 
@@ -44,6 +46,8 @@ def _write_room_at(g, cells, volume, opened, divided, air, told):
         r = 0.0 if in_air else o / max(f, 1e-3) - 1.0
         if r < 0.0 and 0.0 < o < 1.0:
             r = min(o * math.exp(-LATTICE * math.log(o)) / f - 1.0, 0.0)
+        elif r > 0.0 and 0.0 < o < 1.0:
+            r = max(o * math.exp(BEHIND * math.log(o)) / max(f, 1e-3) - 1.0, 0.0)
         if o >= HALF:
             most, matter = max(most, f / o), matter + f
             crowded += f if f > CROWDED * o else 0.0
