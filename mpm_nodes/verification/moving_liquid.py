@@ -114,6 +114,7 @@ PROJECTED_SCENES = {f"{what}, projected": replace(scene, preset="incompressible"
     "a tap, projected, walls between nodes": replace(PROJECTED_TAP, shift=0.37),
 }
 """The scenes under the projection, and its tap swept."""
+IMPLICIT_SCENES = {f"{what}, implicit": replace(scene, preset="implicit_apic") for what, scene in SCENES.items()}
 
 
 class MovingLiquid(VerificationProblem):
@@ -122,24 +123,19 @@ class MovingLiquid(VerificationProblem):
     Scene: boxes of 6 to 18 cells a side, liquid of 4e5 Pa on cells of 4 cm: streams of 2 x 2 cells at 1 m/s from a tap over a box,
         into a jug, out of a nozzle that drowns; a column that slumps; one that sloshes for 10 s. The tap again with other cells,
         moduli, densities, steps, walls and presets. Streams have 4 s until the air that they take along has risen; then what
-        still moves is damped. All of it again under the projection.
+        still moves is damped. All of it again under the projection, and at one resolution in implicit steps.
     Exact: twice the height of the middle is the depth of the mass, less 2 rho g depth / (3 bulk) of it where it is compressible.
-    Tolerance: 2 %. Known to miss: the tap 2.5 times as stiff, 2.2 %, and in steps of half the length, 3.3 %: it stands too high.
-        Projected, the tap on cells of two thirds, 2.2 %: it stands too low. Without `follow_density` the tap's liquid stands at
-        less than 0.6.
+    Tolerance: 2 %. Known to miss: the tap, the jug, the drowned nozzle and the slump in implicit steps, 2.6 to 4.5 % too low.
+        Without `follow_density` the tap's liquid stands at less than 0.6.
     """
 
     name = "moving_liquid"
     source = "conservation of volume"
     slow = True
-    misses = (
-        "level of a tap, 2.5 times as stiff",
-        "level of a tap in steps of half the length",
-        "level of a tap, projected, cells of two thirds",
-    )
+    misses = tuple(f"level of {what}, implicit" for what in ("a tap", "a jug", "a drowned nozzle", "a column that slumps"))
 
     def findings(self) -> Iterator[Finding]:
         """Let them come to rest."""
-        for what, scene in {**SCENES, **SWEEP, **PROJECTED_SCENES}.items():
+        for what, scene in {**SCENES, **SWEEP, **PROJECTED_SCENES, **IMPLICIT_SCENES}.items():
             yield Finding(1.0, scene.level(), 0.02, f"level of {what}")
         yield Finding(1.0, float(TAP.level(0.0) < 0.6), 0.0, "without the stage the tap's level is less than 0.6")
