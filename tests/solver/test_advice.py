@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 
 import numpy as np
@@ -22,6 +23,8 @@ OFFERED = {each.limit.name for stage in STAGES.values() for each in stage.limits
 LIMITS = sorted({limit.name for limit in chosen.LIMITS} - {chosen.FRAME_END.name} | OFFERED | set(CURES))
 PRESETS = [name for name in KNOWN.presets if KNOWN.presets[name].stem == name]
 KNOBS = {knob.name for each in (*KNOWN.nodes().values(), *STAGES.values()) for knob in each.knobs}
+for file in KNOWN.presets.values():
+    KNOBS |= set(json.loads(file.read_text(encoding="utf-8")).get("parameters", ()))
 
 
 def solver_of(material: Material, substeps="explicit_apic", velocity=(0.0, 0.0, 0.0), **more) -> SubstepSolver:

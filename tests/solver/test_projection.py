@@ -163,7 +163,7 @@ def test_a_modulus_for_projections_is_refused_where_none_is():
 def test_viscosity_limits_no_step_and_keeps_momentum():
     """Steps 60 times longer than explicit ones: random motion becomes rigid, and the linear solve keeps the faces' momentum.
 
-    Particles thrown about pack cells, and what that presses is no viscosity: it is left out.
+    Particles thrown about pack cells, which then push them apart: this is left out.
     """
     honey = Material("liquid", {"bulk_modulus": 2e4, "viscosity": 1000.0}, 1000.0, "honey")
     start, random = cube(honey, cells=3), np.random.default_rng(4)
