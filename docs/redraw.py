@@ -275,7 +275,7 @@ def draw(names: list[str], cooked: Path | None) -> None:
 def _maker(drawn: Drawn) -> Callable[..., Iterator[tuple[Drawn, Any]]]:
     if drawn.path.startswith("pictures/"):
         return _draw_reference
-    if drawn.name in FIRST_MOVIES:
+    if drawn.name in FIRST_MOVIES and drawn.path.startswith("movies/"):
         return _draw_strip
     if drawn.engine == "window":
         return _draw_blender
