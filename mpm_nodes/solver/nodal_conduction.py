@@ -4,7 +4,7 @@
 |---|---|---|---|
 | M_i | heat capacity of a node, sum w m c | J/K | C21 section 4.2, with m c in place of the momentum's mass |
 | K, V | conductivity and undeformed volume of a particle | W/(m K), m^3 | |
-| A_i | free surface around a node, abs(sum V grad N_i) less what faces a body | m^2 | divergence theorem: the integral of N_i n |
+| A_i | free surface around a node, abs(sum V grad N_i) less what faces bodies, by s (`free_surface`) | m^2 | divergence theorem |
 | phi, n | distance of a particle from a body, unit normal out of it | m, - | |
 | a | area of the body that a particle stands for, V / h up to a cell from the surface | m^2 | coarea formula |
 | s | the place on the surface under a particle, x_p - phi n; N_i(s) = N_i(x_p) - phi n . grad N_i(x_p) | m | |
@@ -31,6 +31,7 @@ from mpm_nodes.data.ambient import air_of
 from mpm_nodes.kernels.algebra.krylov import Equations, Until, krylov
 from mpm_nodes.kernels.collisions.rules import OPEN
 from mpm_nodes.kernels.heat import conduction, near_bodies
+from mpm_nodes.kernels.heat.free_surface import write_edges
 from mpm_nodes.kernels.interfaces.near_points import find_distances
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver.colliders import ColliderSet
@@ -50,6 +51,8 @@ SUNK = 0.5
 """How deep in a body matter still counts as that at its surface [cells]."""
 STIFFNESS = {Kernel.QUADRATIC: 0.9075, Kernel.CUBIC: 0.4596}
 """h^2 times the integral of |grad N|^2 over that of N: the diagonal of the conduction, over sum w V K / h^2."""
+WIDTH = {Kernel.QUADRATIC: 1.0, Kernel.CUBIC: math.sqrt(4.0 / 3.0)}
+"""Standard deviation of the splines, over that of the quadratic one: cubic ones round edges as much more."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +77,12 @@ class _Contact:
 
 
 class _NodalHeat(NamedTuple):
-    """The heat of the nodes, one float64 each: volume V, sources Q, heat capacity M; `filled` where M is more than `least`."""
+    """The heat of the nodes, one float64 each: volume V, sources Q, heat capacity M; `filled` where M is more than next to none."""
 
     volume: np.ndarray
     source: np.ndarray
     capacity: np.ndarray
     filled: np.ndarray
-    least: float
 
 
 class _Operator:
@@ -223,7 +225,7 @@ def _heat_of(grid: GridStore, largest: Callable[[np.ndarray], float]) -> _NodalH
     heat = grid.array("heat")[: 256 * grid.count].reshape(-1, 4).astype(float)
     capacity = heat[:, 3]
     least = LEAST_MASS[grid.dtype] * largest(capacity.reshape(-1, 64))
-    return _NodalHeat(heat[:, 1], heat[:, 2], capacity, capacity > least, least)
+    return _NodalHeat(heat[:, 1], heat[:, 2], capacity, capacity > least)
 
 
 def _air(
@@ -263,7 +265,7 @@ def _free_surface(
     grid.clear("heat_flow")
     scatter(particles, grid, kernel, Deposit("heat_flow", force=Force("heat_flux", ((0, 1, 1), (1, 0, 1), (1, 1, 0)), factor=1.0)))
     found = grid.array("heat_flow")[: 4 * size].reshape(-1, 4)[:, :3].astype(float)
-    phi, normal, which, opened = near = np.empty(size), np.empty(3 * size), np.empty(size, np.int32), np.empty(size)
+    phi, normal, _, opened = near = np.empty(size), np.empty(3 * size), np.empty(size, np.int32), np.empty(size)
     if colliders.idle:
         opened[:] = 1.0
     else:  # the middles of the cells of a grid that lies half a cell lower are the nodes of this one
@@ -274,14 +276,9 @@ def _free_surface(
         for side in range(6):
             of_wall = _distances(colliders, len(colliders.colliders) + side, place)
             _leave_out(found, of_wall[:, :3], of_wall[:, 3] <= reach * h)
-    heat = grid.array("heat")
-    numbers = np.array([0.0, h, 0.0, 0.0, 0.0, nodes.least, 0.0])
-    given = conduction.HeatFields(
-        heat, heat, heat, heat, neighbour_blocks(grid), phi, normal, which, opened, np.zeros((1, 3)), numbers
-    )
-    at_surface = np.empty(size, bool)
-    conduction.find_near_surface(grid.count, given, at_surface)
-    return np.where(at_surface, np.linalg.norm(found, axis=1), 0.0)
+    edges = np.empty(size)
+    write_edges(grid.count, grid.array("heat"), neighbour_blocks(grid), opened, (h, WIDTH[kernel]), edges)
+    return np.where(nodes.filled, np.linalg.norm(found, axis=1) * edges, 0.0)
 
 
 def _leave_out(area: np.ndarray, normal: np.ndarray, near: np.ndarray) -> None:

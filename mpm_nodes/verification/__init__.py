@@ -43,6 +43,7 @@ _MODULES = (
     "resampling",
     "voids",
     "heat",
+    "free_surface",
     "heat_boundaries",
     "uneven_air",
     "over_temperature",

@@ -8,8 +8,7 @@
 | V_c, f | volume of the matter in a cell, V_c / h^3 | m^3, - | |
 | q, Q_c | heat made in all matter; power of the particles' own sources, sum w V_p q_p | W/m^3, W | |
 | o | share of a cell that bodies leave open | - | `near_bodies` |
-| r | ramp of f / o: 0 below LOOSE, 1 from 1 - LOOSE on | - | |
-| A_c | area of free surface in a cell, o h^3 |grad r| by central differences that leave bodies out | m^2 | coarea formula |
+| A_c | area of free surface in a cell | m^2 | `free_surface` |
 | phi, n | distance of a cell's centre from a body [cells], unit normal out of it | -, - | `near_bodies` |
 | B_c | conductance between a cell and a body | W/K | |
 | b_b, b_a | flux that comes through a body's surface, and through free surfaces, whatever the temperatures | W/m^2 | |
@@ -20,8 +19,7 @@
 Matter fills the cells at its surface partly: M_c and G_f are small there alike, so that no heat crosses the surface by itself and
 the heat that particles give is the heat of the cells, also of those behind a wall. What crosses it is said:
 
-- through the surface to the air, h_a A_c (T_a - T_c). The sum of A_c over a plane surface is its area exactly, also where
-  it meets walls; there is none against a body, where matter fills all that is open.
+- through the surface to the air, h_a A_c (T_a - T_c).
 - to a body with a temperature, over the faces between a cell outside and one inside: area h^2 |n_a|, so that stairs have the area
   of the slope, distance phi to the surface itself: B = min(1, f / (o WHOLE)) h^2 |n_a| / (phi h / K_c + 1 / h_b), n that of the
   cell inside: beside the cell outside a wall may be nearer. These faces do not conduct besides. Matter that lies in a cell inside
@@ -33,7 +31,6 @@ the heat that particles give is the heat of the cells, also of those behind a wa
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,17 +39,12 @@ from mpm_nodes.kernels.cells.cell_matrix import before, behind, face_of
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.heat.free_surface import CLOSED, write_free_areas
 
-__all__ = ["NEAR", "HeatFields", "HeatSystem", "assemble_heat", "balance", "find_near_surface", "write_temperatures"]
+__all__ = ["NEAR", "HeatFields", "HeatSystem", "assemble_heat", "balance", "write_temperatures"]
 
 WHOLE = 0.96
 """Share of what bodies leave open of a cell from which on it counts as whole; lattices and flows fluctuate by less."""
-LOOSE = 0.15
-"""What a cell may hold less than all without a surface inside: lattices and flows fluctuate by less."""
-CLOSED = 0.02
-"""Cells of which a body leaves less than this open have no surface."""
-SHUT = -1.0
-"""What stands in the place of r there."""
 NEAREST, NEAR = 0.1, 2.0
 """Least distance from a surface, and that from which on no face leads into the body [cells]."""
 
@@ -136,40 +128,6 @@ def _filled(given, c):
 
 
 @part
-def _ramps_at(g, given, ramps):
-    """Write r of the cells of a block, SHUT where a body leaves nothing open."""
-    for c in range(64 * g, 64 * g + 64):
-        opened = given.opened[c]
-        if opened < CLOSED:
-            ramps[c] = SHUT
-        else:
-            ramps[c] = min(1.0, max(0.0, (_filled(given, c) / opened - LOOSE) / (1.0 - 2.0 * LOOSE)))
-
-
-@inline
-def _ramp(ramps, c, mine):
-    """Return r of a cell; `mine` where a body leaves nothing open, 0 where there is none."""
-    if c < 0:
-        return 0.0
-    found = ramps[c]
-    return mine if found < 0.0 else found
-
-
-@part
-def _free_area(given, ramps, g, n):
-    """Return A of a cell."""
-    c, square = np.int64(64 * g + n), 0.0
-    mine = ramps[c]
-    if mine < 0.0:
-        return 0.0
-    for axis in range(3):
-        low, high = before(given.around, g, n, axis), behind(given.around, g, n, axis)
-        square += (_ramp(ramps, high, mine) - _ramp(ramps, low, mine)) ** 2
-    h = given.numbers[1]
-    return 0.5 * h * h * given.opened[c] * math.sqrt(square)
-
-
-@part
 def _conductivity(given, g, n):
     """Return the conductivity around a cell, weighted by volume."""
     volume, conduction = 0.0, 0.0
@@ -249,7 +207,7 @@ def _contact(given, g, n):
 
 
 @part
-def _assemble_at(g, given, ramps, system):
+def _assemble_at(g, given, areas, system):
     dt, air, to_air, source, least, flux = (
         given.numbers[0],
         given.numbers[2],
@@ -272,9 +230,8 @@ def _assemble_at(g, given, ramps, system):
         system.source[c] = dt * (source * np.float64(given.heat[4 * c + 1]) + np.float64(given.heat[4 * c + 2]))
         system.body[c], system.body_heat[c] = _contact(given, g, n)
         if to_air > 0.0 or flux != 0.0:
-            area = _free_area(given, ramps, g, n)
-            system.air[c] = dt * to_air * area
-            system.source[c] += dt * flux * area
+            system.air[c] = dt * to_air * areas[c]
+            system.source[c] += dt * flux * areas[c]
         total = mass + system.body[c] + system.air[c] + system.x[c] + system.y[c] + system.z[c]
         for axis in range(3):
             other = behind(given.around, g, n, axis)
@@ -292,36 +249,10 @@ def assemble_heat(count, given, system):
         given: What it is made of.
         system: The system, written.
     """
-    ramps = np.empty(64 * count if given.numbers[3] > 0.0 or given.numbers[6] != 0.0 else 0)
-    if ramps.size:
-        parallel_for(_ramps_at, count, (lend_plain(given), plain(ramps)))
-    parallel_for(_assemble_at, count, (lend_plain(given), plain(ramps), lend_plain(system)))
-
-
-@part
-def _near_surface_at(g, given, ramps, near):
-    for n in range(64):
-        c = np.int64(64 * g + n)
-        mine = 1.0 if ramps[c] < 0.0 else ramps[c]
-        least = mine
-        for axis in range(3):
-            low, high = before(given.around, g, n, axis), behind(given.around, g, n, axis)
-            least = min(least, _ramp(ramps, low, mine), _ramp(ramps, high, mine))
-        near[c] = least < 1.0 and given.heat[4 * c + 3] > given.numbers[5]
-
-
-@compiled(fastmath=False)
-def find_near_surface(count, given, near):
-    """Write which points of the blocks, cells or nodes, lie at a free surface or beside a point that does.
-
-    Args:
-        count: Number of grid blocks.
-        given: Of `HeatFields` heat, around, opened and numbers count.
-        near: Written, shape (64 count,), bool.
-    """
-    ramps = np.empty(64 * count)
-    parallel_for(_ramps_at, count, (lend_plain(given), plain(ramps)))
-    parallel_for(_near_surface_at, count, (lend_plain(given), plain(ramps), plain(near)))
+    areas = np.empty(64 * count if given.numbers[3] > 0.0 or given.numbers[6] != 0.0 else 0)
+    if areas.size:
+        write_free_areas(count, given.heat, given.around, given.opened, (given.numbers[1], 1.0), areas)
+    parallel_for(_assemble_at, count, (lend_plain(given), plain(areas), lend_plain(system)))
 
 
 # ---------------------------------------------------------------- what comes of it
