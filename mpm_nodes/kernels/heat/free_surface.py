@@ -37,7 +37,7 @@ __all__ = ["write_edges", "write_free_areas"]
 LOOSE = 0.15
 """What a cell may hold less than all without a surface near."""
 EVEN = 0.1
-"""What differs less from none, and from all, is no surface."""
+"""What differs less from none, and from all, counts as none and all."""
 CLOSED = 0.02
 """Cells of which a body leaves less than this open have no surface."""
 SHUT = -1.0
