@@ -99,8 +99,10 @@ def _matters(materials: Sequence[Material]) -> list[int]:
     for place, material in enumerate(materials):
         melt = material.thermal.melt if material.thermal is not None else None
         for other, candidate in enumerate(materials):
-            # in a solve a melt carries the heat of its solid
-            if melt is not None and other != place and found[other] == other and replace(candidate, thermal=melt.thermal) == melt:
+            if melt is None or other == place or found[other] != other:
+                continue
+            # in a solve a melt carries the heat of its solid; `set_looks` shades both, and not the melt that the solid names
+            if replace(candidate, thermal=melt.thermal, look=melt.look) == melt:
                 found[other] = found[place]
                 break
     return found

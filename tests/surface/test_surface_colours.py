@@ -8,6 +8,7 @@ import pytest
 from mpm_nodes.data import Material, Particles, Thermal
 from mpm_nodes.materials.looks import find_look
 from mpm_nodes.nodes.colours import COLOUR, MATERIAL_COLOURS, colour_particles, shown_colours
+from mpm_nodes.nodes.looks import set_looks
 from mpm_nodes.nodes.surface import surface_particles
 
 pytest.importorskip("pxr")
@@ -81,6 +82,8 @@ def test_a_melt_has_the_colour_of_its_matter():
     warm = dataclasses.replace(melt, thermal=dataclasses.replace(solid.thermal, melt=None))  # as a solve lists it
     one = Particles(dict(blocks.attributes), (solid, warm), SPACING, 0.0)
     assert (shown_colours(one) == np.float32(find_look("chocolate").colour)).all()
+    sweet = set_looks(one, looks=("syrup",))  # it shades the melt that the solve lists, and not the one that the solid names
+    assert (shown_colours(sweet) == np.float32(find_look("syrup").colour)).all()
     hard = dataclasses.replace(solid, density=950.0)
     two = Particles(
         {**blocks.attributes, "material": np.arange(len(blocks), dtype=np.int32) % 4}, (solid, hard, melt, melt), SPACING, 0.0
