@@ -7,7 +7,6 @@ KNOWN_MISSES: dict[str, tuple[str, ...]] = {
         "mass removed from the column on the right [%]",
         "right: the same [cells]",
     ),
-    "hot_stream": ("set of the stream at the end [%]",),
     "marshmallow_on_plate": ("inside open to the side at the end [% of the side]",),
     "wax": (
         "molten without latent heat [%]",
