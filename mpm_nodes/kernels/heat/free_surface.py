@@ -181,7 +181,7 @@ def _hand_over_at(g, around, shares, areas, result):
                     result[c] += areas[other]
 
 
-@compiled(fastmath=False)
+@part
 def write_free_areas(count, heat, around, opened, numbers, areas):
     """Write A of all cells or nodes [m^2].
 
