@@ -150,9 +150,9 @@ def _hold(row, held, k, velocity):
     at = 4 * np.int64(row[NODE])
     if row[RULE] == STICKY:
         d0, d1, d2 = (
-            _goal(row, velocity, 0) - velocity[at],
-            _goal(row, velocity, 1) - velocity[at + 1],
-            _goal(row, velocity, 2) - velocity[at + 2],
+            _goal(row, velocity, np.int64(0)) - velocity[at],
+            _goal(row, velocity, np.int64(1)) - velocity[at + 1],
+            _goal(row, velocity, np.int64(2)) - velocity[at + 2],
         )
         velocity[at] += held[k] * d0 + held[k + 1] * d1 + held[k + 2] * d2
         velocity[at + 1] += held[k + 1] * d0 + held[k + 3] * d1 + held[k + 4] * d2

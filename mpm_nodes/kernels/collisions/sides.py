@@ -244,8 +244,8 @@ def _near_to_block(k, x, radius, plates, h, bodies):
     plate = (b, k - bodies.integer[b, PLATE])
     if bodies.integer[b, KIND] == LEVEL_SET:
         far = sample(b, 0.0, y0, y1, y2, bodies)[0] > (KNOWN + radius) * h
-        return not far and not beyond_sheet(b, plate[1], 0, y0, y1, y2, radius * h, bodies)
-    across, beyond = _place_in_body(plate, 0, y0, y1, y2, FAR, bodies)
+        return not far and not beyond_sheet(b, plate[1], np.int64(0), y0, y1, y2, radius * h, bodies)
+    across, beyond = _place_in_body(plate, np.int64(0), y0, y1, y2, FAR, bodies)
     return max(abs(across), beyond) < (NEAR + SLOWLY + radius) * h
 
 
@@ -292,8 +292,8 @@ def _far_from_block(k, x0, x1, x2, plates, h, bodies):
     plate = (b, k - bodies.integer[b, PLATE])
     if bodies.integer[b, KIND] == LEVEL_SET:
         far = sample(b, 1.0, y0, y1, y2, bodies)[0] > (KNOWN + HALF_DIAGONAL) * h
-        return far or beyond_sheet(b, plate[1], 1, y0, y1, y2, HALF_DIAGONAL * h, bodies)
-    across, beyond = _place_in_body(plate, 1, y0, y1, y2, FAR, bodies)
+        return far or beyond_sheet(b, plate[1], np.int64(1), y0, y1, y2, HALF_DIAGONAL * h, bodies)
+    across, beyond = _place_in_body(plate, np.int64(1), y0, y1, y2, FAR, bodies)
     return max(abs(across) - DEEP * h, beyond) > HALF_DIAGONAL * h
 
 
@@ -311,7 +311,7 @@ def _sides_of_place(asked, x0, x1, x2, plates, h, bodies):
             out = bodies.integer[body, KIND] == LEVEL_SET and sample(body, 1.0, y0, y1, y2, bodies)[0] >= DEEP * h
         if out:
             continue
-        across, beyond = _place_in_body((body, k - bodies.integer[body, PLATE]), 1, y0, y1, y2, DEEP * h, bodies)
+        across, beyond = _place_in_body((body, k - bodies.integer[body, PLATE]), np.int64(1), y0, y1, y2, DEEP * h, bodies)
         if abs(across) < DEEP * h and beyond <= ON_RIM * h:
             found |= np.int64(FRONT if across >= 0.0 else BACK) << (2 * k)
     return found

@@ -44,6 +44,9 @@ numba.config.THREADING_LAYER_PRIORITY = ["omp", "tbb", "workqueue"]
 
 # without wrappers for C, which nothing calls and which every caller of a function would compile again
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "boundscheck": False, "no_cfunc_wrapper": True}
+# numba compiles a function again for callers of other options: those that functions share with kernels are what kernels have.
+# `nogil` says nothing of a function without a wrapper for Python
+_SHARED: dict[str, Any] = {name: _OPTIONS[name] for name in ("nogil", "no_cfunc_wrapper")}
 
 
 class _CollectorAtRest(event.Listener):
@@ -124,16 +127,16 @@ def most_threads() -> int:
     return numba.config.NUMBA_NUM_THREADS
 
 
-inline: Callable[[F], F] = register_jitable(no_cfunc_wrapper=True)
+inline: Callable[[F], F] = register_jitable(**_SHARED)
 """Marks a pure per-particle function: compiled into kernels (CPU and CUDA), plain Python when called from Python."""
 
-spliced: Callable[[F], F] = register_jitable(no_cfunc_wrapper=True, inline="always")
+spliced: Callable[[F], F] = register_jitable(**_SHARED, inline="always")
 """As `inline`, for bodies so large that LLVM would leave them as calls: they are put into their caller before LLVM sees it."""
 
-embedded: Callable[[F], F] = register_jitable(no_cfunc_wrapper=True, forceinline=True)
+embedded: Callable[[F], F] = register_jitable(**_SHARED, forceinline=True)
 """As `inline`, for bodies so large that LLVM would leave them as calls: it puts them into their callers all the same."""
 
 
 def overloaded(function: Callable) -> Callable[[F], F]:
     """Say what kernels compile where they call `function`: as `numba.extending.overload`, without wrappers for C."""
-    return overload(function, jit_options={"no_cfunc_wrapper": True})
+    return overload(function, jit_options=_SHARED)

@@ -150,7 +150,7 @@ def _areas_at(g, around, opened, shares, numbers, areas):
         for axis in range(3):
             low, high = before(around, g, n, axis), behind(around, g, n, axis)
             square += (_ramp(_share(shares, high, mine)) - _ramp(_share(shares, low, mine))) ** 2
-        if square > 0.0 and _near_surface(around, shares, c, mine, 2):
+        if square > 0.0 and _near_surface(around, shares, c, mine, np.int64(2)):
             areas[c] = 0.5 * h * h * opened[c] * math.sqrt(square) * _sharpness(around, shares, c, width, GAIN)
 
 
@@ -205,8 +205,8 @@ def _edges_at(g, around, shares, width, edges):
         at, mine = np.int64(c), shares[c]
         edges[c] = 0.0
         if mine < 0.0:
-            edges[c] = 1.0 if _near_surface(around, shares, at, 1.0, 1) else 0.0
-        elif _near_surface(around, shares, at, mine, 1):
+            edges[c] = 1.0 if _near_surface(around, shares, at, 1.0, np.int64(1)) else 0.0
+        elif _near_surface(around, shares, at, mine, np.int64(1)):
             edges[c] = _sharpness(around, shares, at, width, NODAL_GAIN)
 
 

@@ -66,7 +66,8 @@ def _find_signs_at(t, todo, bins, near, slot, square, reach, inside):
     for node in range(NODES):
         at = (2 * (node >> 4) + 1, 2 * ((node >> 2) & 3) + 1, 2 * (node & 3) + 1)
         # within matter a particle lies in one of the eight cells around the node, as a rule
-        inside[e, node] = _any_within(bins, near, slot, e, at, square, 1) or _any_within(bins, near, slot, e, at, square, reach)
+        found = _any_within(bins, near, slot, e, at, square, np.int64(1))
+        inside[e, node] = found or _any_within(bins, near, slot, e, at, square, reach)
 
 
 @compiled
