@@ -74,7 +74,9 @@ def contact_sheet(
                 return made.contact_sheet
             Folder(made.contact_sheet.parent).make(picture.colour_by)
             where = made.contact_sheet.parent / picture.colour_by
-            coloured = render_cache(folder, made.frames, where, made.engine, picture, progress).images
+            width, height = sheet.opened(made.images[:1])[0].size
+            small = picture._replace(size=(max(16, width // 2), max(16, height // 2)))
+            coloured = render_cache(folder, made.frames, where, made.engine, small, progress).images
         drawn = sheet.contact_sheet(made.images, made.labels, made.footer, below=coloured)
         return picture_file.save(drawn, made.contact_sheet)
     except MpmNodesError as error:
