@@ -57,9 +57,13 @@ def fill_cells(particles: ParticleStore, grid: GridStore, colliders: ColliderSet
 
 
 def _fill_all_bodies(grid: GridStore) -> None:
-    """Give cells what all bodies and sides together hold of them: each has blocks of its own at the same places."""
+    """Give cells what all bodies and sides together hold of them: each has blocks of its own at the same places.
+
+    The mean of what is asked for stays that of the body.
+    """
     place = grid.derived("places of blocks", lambda: np.unique(grid.coord, axis=0, return_inverse=True)[1].reshape(-1))
-    volume = grid.array("room")[3 : 256 * grid.count : 4].reshape(-1, 64)
+    shared, volume = (grid.array("room")[n : 256 * grid.count : 4].reshape(-1, 64) for n in (2, 3))
     whole = np.zeros((place.max(initial=-1) + 1, 64))
     np.add.at(whole, place, volume)
+    shared *= np.divide(whole[place], volume, out=np.zeros_like(whole[place]), where=volume > 0.0)
     volume[:] = whole[place]

@@ -36,6 +36,7 @@ from mpm_nodes.kernels.projection.pressure import Fields
 from mpm_nodes.kernels.projection.solid_faces import DEPTH, FREE, HELD, OUTWARDS, SLIDING, SLOPE
 from mpm_nodes.solver.face_contacts import SolidFaces, beside
 from mpm_nodes.solver.grid import LEAST_MASS
+from mpm_nodes.solver.slipping import JoinedFaces
 from mpm_nodes.solver.staggered import AXES, StaggeredStore, neighbour_blocks
 
 __all__ = ["FaceMirrors"]
@@ -91,11 +92,11 @@ class FaceMirrors:
         staggered: The grid, with masses of the faces.
     """
 
-    def __init__(self, solid: SolidFaces, staggered: StaggeredStore) -> None:
+    def __init__(self, solid: SolidFaces, staggered: StaggeredStore | JoinedFaces) -> None:
         self.axes = [self._of_axis(axis, solid, staggered) for axis in range(3)]
 
     @staticmethod
-    def _of_axis(axis: int, solid: SolidFaces, staggered: StaggeredStore) -> _Axis:
+    def _of_axis(axis: int, solid: SolidFaces, staggered: StaggeredStore | JoinedFaces) -> _Axis:
         state, mass = solid.states[axis], staggered.array(f"face_{AXES[axis]}")[3::4]
         least = LEAST_MASS[staggered.dtype] * staggered.grid.particle_mass
         sticky = _sticky_links(axis, solid, staggered, mass, least)
@@ -190,7 +191,7 @@ class FaceMirrors:
             v[each.leaders] = momentum[each.leaders] / mass[each.leaders]
 
 
-def _sticky_links(axis: int, solid: SolidFaces, staggered: StaggeredStore, mass: np.ndarray, least: float) -> _Links:
+def _sticky_links(axis: int, solid: SolidFaces, staggered: StaggeredStore | JoinedFaces, mass: np.ndarray, least: float) -> _Links:
     """Return the links of faces with mass inside sticky bodies."""
     state, inside, around = solid.states[axis], solid.inside[axis], neighbour_blocks(staggered.grid)
     faces = np.flatnonzero(state == HELD)

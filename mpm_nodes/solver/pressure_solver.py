@@ -11,8 +11,9 @@ from mpm_nodes.kernels.algebra.krylov import Equations, Solution, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, multiply
 from mpm_nodes.kernels.cells.multigrid import CoarserBlocks, Multigrid
-from mpm_nodes.kernels.projection import pressure
+from mpm_nodes.kernels.projection import pressure, slipping
 from mpm_nodes.kernels.projection.pockets import label_pockets
+from mpm_nodes.solver.slipping import JoinedFaces, equations_of_both
 from mpm_nodes.solver.staggered import StaggeredStore
 
 __all__ = ["PressureSolver", "pockets_of"]
@@ -32,14 +33,18 @@ class PressureSolver:
     before: list[np.ndarray]
     own: np.ndarray
 
-    def __init__(self, staggered: StaggeredStore, fields: pressure.Fields, settings: Any, check: Callable[[], None]) -> None:
+    def __init__(
+        self, staggered: StaggeredStore | JoinedFaces, fields: pressure.Fields, settings: Any, check: Callable[[], None]
+    ) -> None:
         self.staggered, self.fields, self.settings, self.check = staggered, fields, settings, check
         self.count = staggered.count
-        self.vectors = BlockVectors.of_size(64 * self.count)
+        self.joined = staggered if isinstance(staggered, JoinedFaces) else None
+        self.vectors = BlockVectors.of_size(64 * self.count + (0 if self.joined is None else self.joined.size))
         self.p = self.vectors.new()
         self.pockets: list[np.ndarray] = []
         grid = staggered.grid
         self.coarser: CoarserBlocks = grid.derived("coarser blocks", lambda: CoarserBlocks(staggered.blocks, grid.body))
+        self.slip: slipping.Slipping | None = None
 
     @property
     def pressure(self) -> np.ndarray:
@@ -59,9 +64,13 @@ class PressureSolver:
         self.pockets, self.own = pockets_of(count, fields), system.own
         _take_means(system.right, self.pockets)
         matrix = CellMatrix(fields.around, system.diagonal, system.x, system.y, system.z)
-        own = system.own if system.own.any() else None
-        precondition = Multigrid(self.coarser, matrix, own).precondition
-        self.equations = Equations(lambda d, q: multiply(count, matrix, d, q), precondition, vectors.dot, vectors)
+        cycle = Multigrid(self.coarser, matrix, system.own if system.own.any() else None)
+        if self.joined is None:
+            self.equations = Equations(lambda d, q: multiply(count, matrix, d, q), cycle.precondition, vectors.dot, vectors)
+        else:
+            self.slip = self.joined.meet(fields)
+            self.joined.right_side(self.slip, system.right[64 * count :])
+            self.equations = equations_of_both(vectors, matrix, cycle, fields, self.slip)
         self.solution = self._find(system.right, self.p, again)
 
     def push_back(self, p: np.ndarray) -> None:
@@ -81,6 +90,9 @@ class PressureSolver:
         found = krylov(self.equations, right, p, until, guess=again, check=self.check)
         _take_means(p, self.pockets)
         pressure.correct(self.count, self.fields, p)
+        if self.slip is not None:
+            slipping.find_forces(self.fields, self.slip, p, p[64 * self.count :])
+            slipping.push(self.fields, self.slip, 1.0)
         return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from mpm_nodes.kernels.algebra.krylov import Solution
 from mpm_nodes.kernels.collisions.rules import STICKY
 from mpm_nodes.kernels.level_sets.level_set import BOX, KIND, PLANE, POSE, RULE, Bodies
-from mpm_nodes.kernels.projection import face_vectors, face_volumes, followers, open_faces, pressure, solid_faces
+from mpm_nodes.kernels.projection import face_vectors, face_volumes, followers, open_faces, pressure, slipping, solid_faces
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.coupling import Coupling
 from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, OpenFaces, SolidFaces, clinging_to
@@ -19,6 +19,7 @@ from mpm_nodes.solver.mirrors import FaceMirrors
 from mpm_nodes.solver.pressure_solver import PressureSolver
 from mpm_nodes.solver.pushing_cells import PushingCells
 from mpm_nodes.solver.shape_response import ShapeResponse
+from mpm_nodes.solver.slipping import JoinedFaces
 from mpm_nodes.solver.staggered import AXES, StaggeredStore, neighbour_blocks
 
 __all__ = ["Projected", "ProjectionSettings", "fields_of", "free_velocity", "project_faces", "solid_faces_of"]
@@ -78,7 +79,7 @@ class Projected:
 
 
 def project_faces(
-    staggered: StaggeredStore,
+    staggered: StaggeredStore | JoinedFaces,
     colliders: ColliderSet,
     dt: float,
     settings: ProjectionSettings,
@@ -117,19 +118,27 @@ def project_faces(
         solver.solve()
     found = np.empty(64 * count)
     pressure.find_done(count, fields, rank)
+    if solver.slip is not None:
+        pressure.divergences(count, fields, found)
+        slipping.push(
+            fields, solver.slip, -1.0
+        )  # followers take what p pushes alone: q gives liquid and solid no momentum together
     followers.extend(count, fields, rank, old, offset, EXTENSIONS)
     if coupling is not None:
         coupling.solve(solid, rubbed, old)
         followers.extend(count, fields, rank, old, offset, EXTENSIONS)
-    pressure.divergences(count, fields, found)
+    if solver.slip is None:
+        pressure.divergences(count, fields, found)
     mirrors.extend(mirrors.velocities(fields))
+    if solver.joined is not None and solver.slip is not None:
+        solver.joined.part(fields, solver.slip, solver.p, solver.before)
     worst = float(np.abs(found).max(initial=0.0))
     coupled = coupling.solution if coupling is not None else None
     return Projected(solver.solution, solver.pressure, fields.kind, worst, len(solver.pockets), solves, settled, coupled)
 
 
 def _give_volumes(
-    staggered: StaggeredStore,
+    staggered: StaggeredStore | JoinedFaces,
     fields: pressure.Fields,
     settings: ProjectionSettings,
     following: tuple[np.ndarray, np.ndarray],
@@ -147,6 +156,8 @@ def _give_volumes(
     rest = np.stack([staggered.array(f"force_{axis}")[3 : 256 * count : 4] for axis in AXES], axis=1).astype(float).reshape(-1)
     mirrors.fold(fields, rest, own, crossed)
     pressure.find_done(count, fields, rank)
+    if isinstance(staggered, JoinedFaces):
+        staggered.weigh_followers(fields, rank)
     followers.fold(count, fields, rank, rest, EXTENSIONS)
     followers.find_offsets(count, fields, rank, offset, EXTENSIONS)
     face_volumes.trim_volumes(count, fields, crossed, rest)
@@ -167,7 +178,7 @@ def _meet(contacts: FaceContacts, cuts: PushingCells, solver: PressureSolver, se
     return settings.turns, False
 
 
-def free_velocity(staggered: StaggeredStore, axis: str, dt: float, gravity: float) -> np.ndarray:
+def free_velocity(staggered: StaggeredStore | JoinedFaces, axis: str, dt: float, gravity: float) -> np.ndarray:
     """Return v + dt (f / m + g) of the faces of an axis, as if nothing held them [m/s], shape (64 count,)."""
     velocity = np.empty(256 * staggered.count)
     arrays = (staggered.array(f"face_{axis}"), staggered.array(f"force_{axis}"), velocity)
@@ -175,7 +186,9 @@ def free_velocity(staggered: StaggeredStore, axis: str, dt: float, gravity: floa
     return velocity[::4].copy()
 
 
-def fields_of(staggered: StaggeredStore, solid: SolidFaces, dt: float, settings: ProjectionSettings) -> pressure.Fields:
+def fields_of(
+    staggered: StaggeredStore | JoinedFaces, solid: SolidFaces, dt: float, settings: ProjectionSettings
+) -> pressure.Fields:
     """Return what the projection works on, with the faces that bodies hold; volumes and masses of faces are still to be written."""
     count = staggered.count
     least = LEAST_MASS[staggered.dtype] * staggered.grid.particle_mass
@@ -200,7 +213,7 @@ def fields_of(staggered: StaggeredStore, solid: SolidFaces, dt: float, settings:
     )
 
 
-def solid_faces_of(staggered: StaggeredStore, colliders: ColliderSet, dt: float) -> SolidFaces:
+def solid_faces_of(staggered: StaggeredStore | JoinedFaces, colliders: ColliderSet, dt: float) -> SolidFaces:
     """Return what bodies and walls do to the faces.
 
     Args:

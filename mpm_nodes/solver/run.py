@@ -135,7 +135,7 @@ class SubstepSolver:
             materials=len(self.materials),
             origin=origin_of(particles, walls, emitters) if origin is None else origin,
             own_fields=own.values(),
-            apart="body" in needed,
+            apart=next((name for name in ("firm", "body") if name in needed), ""),
             period=period_of(walls, self.cell_size, plans),
         )
         self._bodies_given = "body" in columns
@@ -419,8 +419,11 @@ class SubstepSolver:
 
     def _add(self, columns: Mapping[str, np.ndarray]) -> None:
         count = len(columns["position"])
-        if self.particles.apart and not self._bodies_given:
+        if self.particles.apart == "body" and not self._bodies_given:
             columns = {**columns, "body": columns["material"]}
+        elif self.particles.apart == "firm":
+            firm = np.array([law.moduli.shear > 0.0 for law in self.particles.laws], np.int32)
+            columns = {**columns, "firm": firm[columns["material"]]}
         columns = {**columns, "id": self.particles.new_ids(count)}
         self.particles.append(columns if self.share is None else self.share.mine(columns))
 

@@ -105,7 +105,7 @@ class SampleStore(ParticleStore):
 
     def __init__(self, domain: Domain, fields: Mapping[str, Field], stores: Mapping[str, Any]) -> None:
         particles: ParticleStore = stores["particles"]
-        names = [*fields, *(["body"] if particles.apart else [])]
+        names = [*fields, *filter(None, [particles.apart])]
         own = [each for name, each in fields.items() if name not in ATTRIBUTES]
         super().__init__(
             names,
@@ -278,8 +278,8 @@ def _fill(samples: SampleStore, places: Places, points: SurfacePoints, behind: t
     if behind is not None:
         columns["covered"], columns["interface"] = behind
     if samples.apart:
-        columns["body"] = samples.particles.rows("body")[0, points.owner]
-        body = columns["body"][start[:-1]]
+        columns[samples.apart] = samples.particles.rows(samples.apart)[0, points.owner]
+        body = columns[samples.apart][start[:-1]]
     offset = np.rint((0.5 * points.position - 2.0) * samples.unit)
     samples.append_blocks(columns, (places.coord[filled], body), start, offset)
     samples.drift, samples.sorted = 3.2, False
@@ -379,7 +379,7 @@ def _add_balance_points(particles: ParticleStore, samples: SampleStore) -> None:
     offset = owners.offset[:, owner[order]].T - away[order]
     columns = {"owner": owner[order]}
     if samples.apart:
-        columns["body"] = particles.rows("body")[0, columns["owner"]]
+        columns[samples.apart] = particles.rows(samples.apart)[0, columns["owner"]]
     filled = np.flatnonzero(np.diff(begin))
     blocks = particles.block_coord[filled], particles.block_body[filled]
     samples.append_blocks(columns, blocks, np.append(begin[filled], begin[-1]), offset)

@@ -75,7 +75,7 @@ class StaggeredStore(GridArrays):
         return sum(array.nbytes for array in self._arrays.values())
 
 
-def neighbour_blocks(grid: GridStore) -> np.ndarray:
+def neighbour_blocks(grid: Any) -> np.ndarray:
     """Return the blocks before and behind each block along x, y and z, shape (count, 6), int32; -1 where there is none."""
     found: np.ndarray = grid.derived("neighbour blocks", lambda: cell_matrix.neighbour_blocks(grid.coord, grid.body, grid.packed))
     return found

@@ -50,7 +50,7 @@ class ParticleStore(Store):
         block_coord: Shape (blocks, 3), int32.
         block_body: Body of each block's particles, or the place of their sides in `block_sides`, shape (blocks,), int32.
         block_sides: On which sides of thin plates particles lie (`kernels.collisions.sides`), shape (kinds,), int64; 0 comes first.
-        apart: Whether bodies are kept apart: particles with different values of `body` share no block, nor a node of the grid.
+        apart: Attribute whose values keep particles apart, "" for none: different ones share no block, nor a node of the grid.
         block_start: Shape (blocks + 1,), int64; particles of block q are block_start[q] : block_start[q + 1].
         laws: Per material, its law.
         segments: Per material, the (begin, end, block) of its runs, shape (runs, 3), int64.
@@ -75,7 +75,7 @@ class ParticleStore(Store):
         dtype: FloatType = np.float32,
         materials: int = 1,
         own_fields: Iterable[Field] = (),
-        apart: bool = False,
+        apart: str = "",
         period: tuple[int, int, int] = (0, 0, 0),
     ) -> None:
         self.dtype: np.dtype[np.floating[Any]] = np.dtype(dtype)
@@ -94,7 +94,7 @@ class ParticleStore(Store):
         self._memory = RowMemory(rows, self._int)
         self.block_coord, self.block_body = np.zeros((0, 3), np.int32), np.zeros(0, np.int32)
         self.block_start, self.block_sides = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self.apart = "body" in self.names and apart
+        self.apart = apart if apart in self.names else ""
         self.segments = [np.zeros((0, 3), np.int64) for _ in range(materials)]
         self.stale: set[str] = set()
         self.bound: dict[Any, Any] = {}
@@ -303,7 +303,7 @@ class ParticleStore(Store):
         added = len(columns["position"])
         if not added:
             return
-        bodies = columns.get("body", np.zeros(added, np.int32)) if self.apart else None
+        bodies = columns.get(self.apart, np.zeros(added, np.int32)) if self.apart else None
         if bodies is not None and not 0 <= bodies.min() <= bodies.max() < binning.MOST_BODIES:
             raise MpmNodesError(
                 f"particles have bodies {bodies.min()} to {bodies.max()}; bodies that are kept apart have numbers from 0 to "
@@ -369,7 +369,7 @@ class ParticleStore(Store):
             self.rows("position")[:] = np.rint(offset * self.unit).T
             self.drift = max(self.drift, largest)
             return
-        bodies = self.unpack("body") if self.apart else None
+        bodies = self.unpack(self.apart) if self.apart else None
         order, (self.block_coord, self.block_body), self.block_start, offset = grouped(self, position, bodies)
         for name in self.names:
             self.pack(name, self.unpack(name)[order])

@@ -34,6 +34,7 @@ _MODULES = (
     "contact",
     "landing",
     "bodies",
+    "bodies_in_water",
     "implicit",
     "implicit_contact",
     "implicit_flow",

@@ -58,7 +58,7 @@ def counts():
 
 
 def test_a_function_is_compiled_once_for_a_kernel_and_its_functions(counts):
-    """numba compiles anew where the options of its caller differ, as those of a part and of a function did."""
+    """numba compiles again where the options of its caller differ, as those of a part and of a function did."""
     kernel = part(_all_of)
     kernel._cache.disable()
     kernel.compile("void(int64, float32[::1])")

@@ -254,4 +254,25 @@ DEFECTS = (
         "divided = np.zeros(size, bool)",
         "tests/solver/test_moving_liquid.py::test_liquid_beside_a_plate_stays_at_rest",
     ),
+    Defect(
+        "water and what slips in it are pressed the same way",
+        "mpm_nodes/kernels/projection/joined_faces.py",
+        "begun - ((1.0 - theta) * pushed - pressed) / m_s",
+        "begun - ((1.0 - theta) * pushed + pressed) / m_s",
+        "tests/solver/test_slipping.py::test_momentum_stays_and_energy_is_not_made",
+    ),
+    Defect(
+        "water and what slips in it pass through each other",
+        "mpm_nodes/kernels/projection/slipping.py",
+        "along[row] = along[row] / size if size > LEVEL else 0.0",
+        "along[row] = 0.0",
+        "tests/solver/test_slipping.py::test_a_light_ball_rises_by_potential_flow",
+    ),
+    Defect(
+        "faces that follow at the water line weigh as one that slips",
+        "mpm_nodes/solver/slipping.py",
+        "mass[follows] = (liquid + solid)[follows]",
+        "mass[follows] = mass[follows]",
+        "tests/solver/test_slipping.py::test_momentum_stays_and_energy_is_not_made",
+    ),
 )

@@ -111,7 +111,7 @@ def correct_density(
     step: StepContext,
     *,
     rate: A[float, Unitless, Range(min=0.0, soft_max=10.0)] = 5.0,
-    tolerance: A[float, Unitless, Range(min=0.0, max=0.5)] = 0.01,
+    tolerance: A[float, Unitless, Range(min=0.0, max=0.5)] = 0.006,
 ) -> Stage["particles", "grid", "staggered"]:
     """Keep the volume of liquids under the projection: cells take back what the grid sees to be too much or too little in them.
 

@@ -5,7 +5,24 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mpm_nodes.data import LAW_STATE, A, Fact, Facts, Limit, Pascals, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
+import numpy as np
+
+from mpm_nodes.data import (
+    LAW_STATE,
+    A,
+    Fact,
+    Facts,
+    Limit,
+    MpmNodesError,
+    Pascals,
+    Range,
+    Reads,
+    Reduction,
+    Stage,
+    StepContext,
+    Unitless,
+    Writes,
+)
 from mpm_nodes.data import Kernel as Spline
 from mpm_nodes.graph.declare import reads_of_materials, stage
 from mpm_nodes.kernels.algebra import mat3
@@ -21,6 +38,7 @@ from mpm_nodes.solver.face_step import FaceStep
 from mpm_nodes.solver.projection import ProjectionSettings, project_faces
 from mpm_nodes.solver.shape_response import ShapeResponse
 from mpm_nodes.solver.shared_loops import alone
+from mpm_nodes.solver.slipping import JoinedFaces
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, Force, Take
@@ -299,7 +317,7 @@ def _wire_particles(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict
     upgrades={1: _wire_particles},
 )
 def project_velocity(
-    particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE)],
+    particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE), Reads("firm", when=("slip", True))],
     staggered: A[
         StaggeredStore,
         Reads(*_faces("momentum", "mass", "force", "rest_volume", "velocity"), "mass", *DILATION),
@@ -319,6 +337,7 @@ def project_velocity(
     coupled_iterations: A[int, Unitless, Range(min=1, max=10000)] = 200,
     beta: A[float, Unitless, Range(min=0.5, max=1.0)] = 0.5,
     sparse_liquids: bool = False,
+    slip: bool = False,
 ) -> Stage["particles", "staggered"]:
     """Make face velocities free of divergence, or give compressible matter its pressure: generalised Chorin projection (S14 5.7).
 
@@ -347,13 +366,18 @@ def project_velocity(
         beta: As in semi_implicit_faces, before it.
         sparse_liquids: Take cells of which correct_density, before, says that liquids fill less than half for empty, so that spray
             falls; those that it finds to be thin push and do not pull.
+        slip: Give liquids and what keeps its shape velocities of their own: a liquid then slips on it, and is not dragged along.
     """
     if not staggered.count:
         return
     colliders.pose(step.time, step.time + step.dt)
     firm = any(law.moduli.shear > 0.0 or law.viscosity > 0.0 for law, _ in particles.runs())
+    if slip and (coupled or "temperature" in staggered.fields):
+        what = "coupled" if coupled else "stages that move heat"
+        raise MpmNodesError(f"project_velocity: slip and {what} do not go together yet; turn slip off")
+    joined = JoinedFaces(staggered) if slip and len(np.unique(staggered.grid.body)) > 1 else None
     done = project_faces(
-        staggered,
+        staggered if joined is None else joined,
         colliders,
         step.dt,
         ProjectionSettings(
@@ -370,7 +394,7 @@ def project_velocity(
         step.check_cancel,
         ShapeResponse(particles, staggered, step.dt, beta) if coupled and firm else None,
     )
-    staggered.pack("pressure", done.pressure)
+    staggered.pack("pressure", done.pressure if joined is None else joined.spread(done.pressure))
     step.tell(
         PROJECTED,
         iterations=done.solution.iterations,
