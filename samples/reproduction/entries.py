@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mpm_nodes.materials.black_body import WHITE
 from mpm_nodes_samples.reproduction.shot import Figure, Shot
 
 
@@ -65,6 +66,7 @@ class Sample:
         show: What the contact sheet draws: "surface", or "points" where the surface hides what is inside.
         camera: The camera of the pictures; the cache's own when None.
         colour_by: Attribute that colours the matter, with a legend; none when empty.
+        white: Luminance that its pictures show as white [cd/m^2], where its matter glows.
     """
 
     name: str
@@ -75,3 +77,4 @@ class Sample:
     show: str = "surface"
     camera: Camera | None = None
     colour_by: str = ""
+    white: float = WHITE

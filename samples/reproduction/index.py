@@ -250,6 +250,7 @@ SAMPLES: dict[str, Sample] = {
             phases.lava,
             camera=Camera((0.55, 0.75, 1.0), (-0.3, 0.05, 0.0), 1.5, (640, 420)),
             colour_by="temperature",
+            white=8000.0,
         ),
         Sample(
             "caramel",

@@ -76,7 +76,7 @@ def graph_cell(graph: Any) -> str:
 
 def picture_of(sample: Any) -> Picture:
     """Return how a sample's pictures are made, with size and camera where it has its own."""
-    camera, found = sample.camera, Picture(colour_by=sample.colour_by, show=sample.show)
+    camera, found = sample.camera, Picture(colour_by=sample.colour_by, show=sample.show, white=sample.white)
     if camera is None:
         return found
     return found._replace(size=camera.size, camera=look(np.array(camera.eye), camera.target, camera.focal))
