@@ -40,7 +40,8 @@ __all__ = ["LOOSE", "Slipping", "add_pushes", "find_forces", "find_rows", "press
 LEVEL = 1e-3
 """Difference of theta_l - theta_s across a cell below which liquid and solid are mixed and have no surface there."""
 LOOSE = 0.01
-"""Share of its diagonal that is added to the equation of q: neighbouring cells may ask for the same."""
+"""Share of its row that is added to the equation of q: neighbouring cells may ask for the same. With 0.005 solves take a fifth more
+iterations, and a light ball of three cells begins 1 % slower."""
 
 
 class Slipping(NamedTuple):
