@@ -17,7 +17,7 @@ CELL, WATER, GRAVITY, STEP = 0.04, 1000.0, 9.81, 0.005
 
 
 @dataclass(frozen=True)
-class Solid:
+class SolidInWater:
     """A solid in a box of water.
 
     Attributes:
@@ -82,17 +82,17 @@ class Solid:
 
 
 BALLS = {
-    "R = 3 h, a tenth of the density": Solid(3.0, 100.0, 20),
-    "R = 3 h, half the density": Solid(3.0, 500.0, 20),
-    "R = 3 h, three times the density": Solid(3.0, 3000.0, 20),
-    "R = 3 h, a tenth of the density, off the nodes": Solid(3.0, 100.0, 20, (0.3, 0.2, 0.4)),
-    "R = 5 h, a tenth of the density": Solid(5.0, 100.0, 30),
-    "R = 5 h, half the density, off the nodes": Solid(5.0, 500.0, 30, (0.3, 0.2, 0.4)),
+    "R = 3 h, a tenth of the density": SolidInWater(3.0, 100.0, 20),
+    "R = 3 h, half the density": SolidInWater(3.0, 500.0, 20),
+    "R = 3 h, three times the density": SolidInWater(3.0, 3000.0, 20),
+    "R = 3 h, a tenth of the density, off the nodes": SolidInWater(3.0, 100.0, 20, (0.3, 0.2, 0.4)),
+    "R = 5 h, a tenth of the density": SolidInWater(5.0, 100.0, 30),
+    "R = 5 h, half the density, off the nodes": SolidInWater(5.0, 500.0, 30, (0.3, 0.2, 0.4)),
 }
 CUBES = {
-    "4 cells, 0.9 of the density": Solid(4.0, 900.0, 12),
-    "4 cells, half the density": Solid(4.0, 500.0, 12),
-    "6 cells, half the density": Solid(6.0, 500.0, 18),
+    "4 cells, 0.9 of the density": SolidInWater(4.0, 900.0, 12),
+    "4 cells, half the density": SolidInWater(4.0, 500.0, 12),
+    "6 cells, half the density": SolidInWater(6.0, 500.0, 18),
 }
 
 

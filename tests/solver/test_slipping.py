@@ -11,7 +11,7 @@ import pytest
 import mpm_nodes.solver.slipping as slipping
 from mpm_nodes.data import MpmNodesError, Thermal, concatenate
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.bodies_in_water import CELL, Solid
+from mpm_nodes.verification.bodies_in_water import CELL, SolidInWater
 from mpm_nodes.verification.quantities import column, kinetic_energy, momentum
 from mpm_nodes.verification.scenes import ball, block, changed, material
 
@@ -94,7 +94,7 @@ def test_water_slips_on_a_block() -> None:
 
 def test_a_light_ball_rises_by_potential_flow() -> None:
     """One of three cells in a smaller box than that of `verify bodies_in_water`."""
-    assert Solid(3.0, 500.0, 14).rise() == pytest.approx(1.0, abs=0.1)
+    assert SolidInWater(3.0, 500.0, 14).rise() == pytest.approx(1.0, abs=0.1)
 
 
 @pytest.mark.parametrize("solid", [False, True])

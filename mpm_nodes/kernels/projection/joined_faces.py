@@ -93,8 +93,8 @@ def drop_at(f, axis, j, n, p):
 
 
 @part
-def _part_at(j, axis, blocks, least, phases, turns, f, slip, p):
-    old, start = turns
+def _part_at(j, axis, place, phases, turns, f, slip, p):
+    (blocks, least), (old, start) = place, turns
     velocity, mass = of_axis(axis, f.vx, f.vy, f.vz), of_axis(axis, f.mx, f.my, f.mz)
     state, forces = of_axis(axis, f.sx, f.sy, f.sz), of_axis(axis, slip.fx, slip.fy, slip.fz)
     one, other, pair = np.int64(blocks[j, 0]), np.int64(blocks[j, 1]), np.int64(slip.pairs[j])
@@ -136,4 +136,4 @@ def part_faces(axis, blocks, least, phases, turns, f, slip, p):
         p: Pressure of the cells.
     """
     both = lend_plain(phases), turns, lend_plain(f), lend_plain(slip), plain(p)
-    parallel_for(_part_at, blocks.shape[0], (axis, blocks, least, *both))
+    parallel_for(_part_at, blocks.shape[0], (axis, (blocks, least), *both))
