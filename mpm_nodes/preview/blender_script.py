@@ -175,6 +175,7 @@ def _finish_looks(bpy, job) -> None:
         for link in shader.inputs["Emission Color"].links:
             if getattr(link.from_node, "attribute_name", "") == "glow":
                 material.node_tree.links.remove(link)  # computed for one white; `_let_glow` knows the white of this picture
+                shader.inputs["Emission Strength"].default_value = 0.0  # it lights what has temperatures, and nothing else
         for socket, value in job["looks"].get(look, {}).items():
             if not shader.inputs[socket].is_linked:
                 shader.inputs[socket].default_value = value

@@ -120,9 +120,8 @@ def project_faces(
     pressure.find_done(count, fields, rank)
     if solver.slip is not None:
         pressure.divergences(count, fields, found)
-        slipping.push(
-            fields, solver.slip, -1.0
-        )  # followers take what p pushes alone: q gives liquid and solid no momentum together
+        # followers take what p pushes alone: q gives liquid and solid no momentum together
+        slipping.push(fields, solver.slip, -1.0)
     followers.extend(count, fields, rank, old, offset, EXTENSIONS)
     if coupling is not None:
         coupling.solve(solid, rubbed, old)

@@ -73,7 +73,6 @@ class JoinedFaces:
         self.source = staggered
         self.grid: JoinedBlocks = staggered.grid.derived("joined blocks", lambda: JoinedBlocks(staggered.grid))
         self.h, self.origin, self.dtype = staggered.h, staggered.origin, staggered.dtype
-        self.grid.particle_mass, self.grid.least_mass = staggered.grid.particle_mass, staggered.grid.least_mass
         self._arrays = {"cell": self._cells(), "pressure": self._fillings()}
         self.shares = tuple(np.zeros(64 * self.count) for _ in AXES)
         for axis, shares in zip(AXES, self.shares, strict=True):

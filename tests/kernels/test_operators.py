@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 
+import numba.cpython.unicode  # noqa: F401 - numba knows how to repeat text only when something has loaded it
 import numpy as np
 import pytest
 from numba import njit

@@ -7,7 +7,9 @@ import pytest
 from PIL import Image
 from preview_samples import FACES, OCTAHEDRON
 
+from mpm_nodes import Graph
 from mpm_nodes.data import MpmNodesError
+from mpm_nodes.graph.executor import execute
 from mpm_nodes.materials.black_body import WHITE, emitted, luminance_fit, xyz
 from mpm_nodes.preview.cycles import EngineMissing
 from mpm_nodes.preview.pictures import Picture, render_cache
@@ -110,6 +112,31 @@ def test_pictures_show_the_glow(tmp_path, engine):
         cold, hot = sides(result.images[0])
         found[white] = hot[0] - cold[0]
     assert found[2000.0] > found[0.0] + 20.0, found
+
+
+def test_a_body_with_the_look_of_lava_does_not_glow_beside_coloured_matter(tmp_path):
+    """It has no temperature of its own: cold lava, dark, whatever is drawn over the matter."""
+    graph = Graph(cell_size=0.05, fps=24, start=1, end=1)
+    ball = graph.add("emit_sphere", "ball", material=graph.add("material_liquid", "matter"), radius=0.2, centre=(0.0, 0.2, 0.0))
+    hot = graph.add("set_temperature", "hot", particles=ball, temperature=1400.0)
+    lava = graph.add("set_looks", "lava", particles=hot, looks=["lava"])
+    rock = graph.add(
+        "collider_look",
+        "rock",
+        collider=graph.add("collide_plane", "ground", shown_size=4.0, rotation=(0.0, 0.0, -10.0)),
+        look="lava",
+    )
+    skin = graph.add("surface_particles", "surface", particles=lava)
+    graph.add("write_cache", "cache", particles=lava, mesh=skin["mesh"], colliders=[rock])
+    folder = execute(graph, out=tmp_path / "out").revision_folder
+    try:
+        picture = Picture((160, 120), 4, colour_by="temperature")
+        result = render_cache(folder, [1], tmp_path / "seen", "cycles", picture)
+    except EngineMissing as error:
+        pytest.skip(str(error))
+    with Image.open(result.images[0]) as image:
+        ground = np.asarray(image.convert("RGB"), float)[-30:, -30:].mean()
+    assert ground < 120.0
 
 
 def test_a_white_out_of_range_is_refused(tmp_path):

@@ -41,7 +41,7 @@ LEVEL = 1e-3
 """Difference of theta_l - theta_s across a cell below which liquid and solid are mixed and have no surface there."""
 LOOSE = 0.01
 """Share of its row that is added to the equation of q: neighbouring cells may ask for the same. With 0.005 solves take a fifth more
-iterations, and a light ball of three cells begins 1 % slower."""
+iterations, and a light ball of three cells begins half a percent slower."""
 
 
 class Slipping(NamedTuple):
