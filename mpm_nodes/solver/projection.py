@@ -103,7 +103,7 @@ def project_faces(
     own = mirrors.own(fields)
     pressure.classify(count, fields)
     rank, old, offset = np.empty(192 * count, np.uint8), np.empty(192 * count), np.zeros(192 * count)
-    _give_volumes(staggered, fields, settings, (rank, offset), (mirrors, own))
+    _give_volumes(staggered, fields, settings, (rank, old, offset), (mirrors, own))
     solver = PressureSolver(staggered, fields, settings, check)
     free = [free_velocity(staggered, axis, dt, g) for axis, g in zip(AXES, settings.gravity, strict=True)]
     clinging = [clinging_to(solid, axis) for axis in range(3)]
@@ -140,14 +140,14 @@ def _give_volumes(
     staggered: StaggeredStore | JoinedFaces,
     fields: pressure.Fields,
     settings: ProjectionSettings,
-    following: tuple[np.ndarray, np.ndarray],
+    following: tuple[np.ndarray, np.ndarray, np.ndarray],
     mirrored: tuple[FaceMirrors, list[np.ndarray]],
 ) -> None:
     """Write control volumes and masses of the faces, add those that follow to those that lead, and note what they differ by.
 
     Without control volumes every face is by itself, with the volume of a cell.
     """
-    count, (rank, offset), (mirrors, own) = staggered.count, following, mirrored
+    count, (rank, left, offset), (mirrors, own) = staggered.count, following, mirrored
     crossed = np.empty(192 * count, np.uint8)
     face_volumes.spread_volumes(count, fields, crossed)
     if not settings.control_volumes:
@@ -157,8 +157,8 @@ def _give_volumes(
     pressure.find_done(count, fields, rank)
     if isinstance(staggered, JoinedFaces):
         staggered.weigh_followers(fields, rank)
-    followers.fold(count, fields, rank, rest, EXTENSIONS)
-    followers.find_offsets(count, fields, rank, offset, EXTENSIONS)
+    followers.fold(count, fields, rank, rest, left, EXTENSIONS)
+    followers.find_offsets(count, fields, rank, offset, left, EXTENSIONS)
     face_volumes.trim_volumes(count, fields, crossed, rest)
 
 

@@ -11,8 +11,10 @@ from solver_scenes import LIQUID, cube
 
 from mpm_nodes.data import Collider, CollisionRule, Material, MpmNodesError, Particles, WallRule, Walls
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
+from mpm_nodes.kernels.projection import followers
 from mpm_nodes.kernels.projection.face_volumes import trim_volumes
-from mpm_nodes.kernels.projection.pressure import INTERIOR
+from mpm_nodes.kernels.projection.pressure import INTERIOR, Fields
+from mpm_nodes.kernels.projection.solid_faces import FREE, SLIDING
 from mpm_nodes.solver.face_step import FaceStep
 from mpm_nodes.solver.projection import project_faces
 from mpm_nodes.solver.run import SubstepSolver
@@ -256,3 +258,30 @@ def test_faces_that_walls_cut_have_the_volume_of_their_particles_at_least(monkey
     lacking = (before < (1.0 - 1e-9) * whole) & (rest > 1.05 * before)
     assert lacking.sum() > 8
     np.testing.assert_allclose(after[lacking], np.minimum(rest[lacking], whole), rtol=0.02)
+
+
+@pytest.mark.parametrize("masses", [(1e-9, 1.0, 0.5), (1e-9, 1e-7, 1.0), (1.0, 1e-9, 0.5), (0.5, 1.0, 1e-9)])
+@pytest.mark.parametrize("second", [FREE, SLIDING + 4])
+def test_a_face_that_weighs_nothing_beside_its_followers_does_not_push_them(masses, second):
+    """The first face of a row leads: a slight one starts as they move, and they keep the momentum."""
+    count, row, speeds = 1, np.array([20, 21, 22]), np.array([300.0, 1.0, 2.0])
+    arrays = {name: np.zeros(256) for name in Fields._fields}
+    arrays["around"] = np.full((count, 6), -1, np.int32)
+    arrays["numbers"] = np.array([1e-3, 0.1, 1e-12, 1.0, 0.0])
+    for name in ("sx", "sy", "sz"):
+        arrays[name] = np.zeros(64, np.uint8)
+    arrays["sx"][row[1]] = second
+    arrays["mx"][4 * row + 3] = arrays["nx"][row] = masses
+    arrays["vx"][4 * row] = speeds
+    fields = Fields(**arrays)
+    rank, left, offset = np.zeros(192, np.uint8), np.empty(192), np.zeros(192)
+    rank[3 * row[0]] = 1
+    followers.fold(count, fields, rank, np.zeros(192), left, 2)
+    followers.find_offsets(count, fields, rank, offset, left, 2)
+    assert list(rank[3 * row]) == [1, 2, 3]
+    assert fields.nx[row[0]] == pytest.approx(sum(masses))
+    if masses[0] < 1e-3:
+        assert 1.0 <= fields.vx[4 * row[0]] <= 2.0 + 1e-4
+    rank[3 * row[1:]] = 0
+    followers.extend(count, fields, rank, np.empty(192), offset, 2)
+    assert np.dot(masses, fields.vx[4 * row]) == pytest.approx(np.dot(masses, speeds), rel=1e-12)

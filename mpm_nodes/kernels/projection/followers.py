@@ -4,7 +4,8 @@ Faces with mass that no pressure reaches follow those beside them (`extend`). Th
 one, and m_f, m_f v*_f and V_f of a face that leads are sums over it and its share of those that follow (`fold`). Along a wall that
 slips this makes half a stencil whole. Those beyond a free surface take the change of their velocity, and keep what they differed by
 (`find_offsets`): m_f is summed, m_f v*_f stays. Were they to move as one, a body that turns would be sheared in every substep where
-they are, and lose its spin. Either way no momentum is lost.
+they are, and lose its spin. A face that weighs next to nothing beside its followers (`SLIGHT`) starts from their mean velocity and
+leaves them what that takes from it. Either way no momentum is lost.
 """
 
 from __future__ import annotations
@@ -19,6 +20,10 @@ from mpm_nodes.kernels.projection.pressure import of_axis
 from mpm_nodes.kernels.projection.solid_faces import HELD, SLIDING
 
 __all__ = ["extend", "find_offsets", "fold", "hand_over"]
+
+SLIGHT = 0.01
+"""Share of a face in what follows it below which it moves as they do. Where a spline ends, stress over mass is anything:
+300 m/s for 1e-8 kg. With the mass of its followers that would be a blow which the pressure has to stop by throwing out spray."""
 
 
 @inline
@@ -58,7 +63,7 @@ def _rank_at(g, f, rank, turn):
 
 
 @part
-def _fold_at(g, f, rank, rest, turn):
+def _fold_at(g, f, rank, rest, left, turn):
     for n in range(64):
         c = np.int64(64 * g + n)
         for axis in range(3):
@@ -71,7 +76,8 @@ def _fold_at(g, f, rank, rest, turn):
                 of_axis(axis, f.vx, f.vy, f.vz),
             )
             mass = masses[c]
-            pushed = mass * np.float64(velocity[4 * c])
+            pushed = total = mass * np.float64(velocity[4 * c])
+            free_mass, free_momentum = 0.0, 0.0
             for direction in range(6):
                 other = _leader_at(f, g, n, direction)
                 if other < 0 or rank[3 * other + axis] != turn + 1:
@@ -80,18 +86,28 @@ def _fold_at(g, f, rank, rest, turn):
                     continue
                 share = 1.0 / _leaders_of(f, other >> 6, other & 63, axis, rank, turn)
                 mass += share * masses[other]
-                moving = other if states[other] >= SLIDING else c
-                pushed += share * masses[other] * np.float64(velocity[4 * moving])
+                momentum = share * masses[other] * np.float64(velocity[4 * other])
+                total += momentum
                 rest[3 * c + axis] += share * rest[3 * other + axis]
                 if states[other] >= SLIDING:
+                    pushed += momentum
                     volumes[c] += share * volumes[other]
-            masses[c] = mass
+                else:
+                    pushed += share * masses[other] * np.float64(velocity[4 * c])
+                    free_mass += share * masses[other]
+                    free_momentum += momentum
+            left[3 * c + axis] = 0.0
             if states[c] != HELD:
                 velocity[4 * c] = pushed / mass
+                if masses[c] < SLIGHT * mass:
+                    velocity[4 * c] = total / mass
+                    kept = free_momentum + (mass - free_mass) * total / mass
+                    left[3 * c + axis] = (total - kept) / (mass - masses[c])
+            masses[c] = mass
 
 
 @compiled(fastmath=False)
-def fold(count, f, rank, rest, turns):
+def fold(count, f, rank, rest, left, turns):
     """Add masses and volumes of faces that no pressure reaches to those which they follow, and momenta of those inside bodies.
 
     Args:
@@ -100,12 +116,14 @@ def fold(count, f, rank, rest, turns):
         rank: 1 where the projection gives a velocity (`find_done`), 0 elsewhere, shape (192 count,), uint8; written: 1 + how far
             behind a face follows.
         rest: Volumes of the particles of the faces [m^3], shape (192 count,), float64; those of followers are added.
+        left: Written where faces lead: what their followers move faster by, for a slight face moves as they do [m/s],
+            shape (192 count,), float64.
         turns: Faces that may follow each other.
     """
     for turn in range(1, turns + 1):
         parallel_for(_rank_at, count, (lend_plain(f), plain(rank), np.int64(turn)))
     for turn in range(turns, 0, -1):
-        parallel_for(_fold_at, count, (lend_plain(f), plain(rank), plain(rest), np.int64(turn)))
+        parallel_for(_fold_at, count, (lend_plain(f), plain(rank), plain(rest), plain(left), np.int64(turn)))
 
 
 @inline
@@ -122,13 +140,13 @@ def _mean(f, g, n, axis, rank, column, turn):
 
 
 @part
-def _offsets_at(g, f, rank, offset, turn):
+def _offsets_at(g, f, rank, offset, left, turn):
     for n in range(64):
         c = np.int64(64 * g + n)
         for axis in range(3):
             if rank[3 * c + axis] != turn + 1:
                 continue
-            found = _mean(f, g, n, axis, rank, (offset, axis, 3), turn)
+            found = _mean(f, g, n, axis, rank, (offset, axis, 3), turn) + _mean(f, g, n, axis, rank, (left, axis, 3), turn)
             if of_axis(axis, f.sx, f.sy, f.sz)[c] < SLIDING:
                 velocity = of_axis(axis, f.vx, f.vy, f.vz)
                 found += np.float64(velocity[4 * c]) - _mean(f, g, n, axis, rank, (velocity, 0, 4), turn)
@@ -136,7 +154,7 @@ def _offsets_at(g, f, rank, offset, turn):
 
 
 @compiled(fastmath=False)
-def find_offsets(count, f, rank, offset, turns):
+def find_offsets(count, f, rank, offset, left, turns):
     """Write what followers differ by from the faces that lead, at the end of the line [m/s].
 
     Args:
@@ -144,10 +162,11 @@ def find_offsets(count, f, rank, offset, turns):
         f: The fields, after `fold`.
         rank: As `fold` left it.
         offset: Shape (192 count,), float64, zeros; written.
+        left: As `fold` left it.
         turns: Faces that may follow each other.
     """
     for turn in range(1, turns + 1):
-        parallel_for(_offsets_at, count, (lend_plain(f), plain(rank), plain(offset), np.int64(turn)))
+        parallel_for(_offsets_at, count, (lend_plain(f), plain(rank), plain(offset), plain(left), np.int64(turn)))
 
 
 @part
