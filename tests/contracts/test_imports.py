@@ -185,6 +185,39 @@ def test_graph_knows_no_physics():
                 assert known, f"{path.relative_to(ROOT)}:{line} imports {name}"
 
 
+GRAPH = "mpm_nodes.graph"
+GRAPH_LAYERS = ("reports", "files", "time", "values", "declare", "document", "plan", "revisions", "cook")
+"""Rooms of the graph package, the lowest first: each knows itself and those before it."""
+
+
+def climbs_in_graph(edges: dict[str, set[str]]) -> list[str]:
+    """Return what goes up, or to the package's front door, among the imports of the graph package's modules."""
+    layer = {f"{GRAPH}.{name}": place for place, name in enumerate(GRAPH_LAYERS)}
+
+    def layer_of(module: str) -> int:
+        return layer.get(".".join(module.split(".")[:3]), len(layer))
+
+    inner = ((source, target) for source in edges for target in edges[source] if target.startswith(GRAPH))
+    found = [(source, target) for source, target in inner if source.startswith(GRAPH) and layer_of(target) > layer_of(source)]
+    return sorted(f"{source} imports {target}" for source, target in found)
+
+
+def test_climbs_in_graph_are_found():
+    """Down, within a layer and from outside is well; up is not, nor is a folder that has no layer."""
+    well = {f"{GRAPH}.plan.a": {f"{GRAPH}.plan.b", f"{GRAPH}.files.c", "mpm_nodes.data"}, "mpm_nodes.nodes.d": {f"{GRAPH}.cook.e"}}
+    assert climbs_in_graph(well) == []
+    assert climbs_in_graph({f"{GRAPH}.plan.a": {f"{GRAPH}.cook.b"}}) == [f"{GRAPH}.plan.a imports {GRAPH}.cook.b"]
+    assert climbs_in_graph({f"{GRAPH}.plan.a": {f"{GRAPH}.new.b"}}) == [f"{GRAPH}.plan.a imports {GRAPH}.new.b"]
+
+
+def test_no_import_climbs_within_graph():
+    """Its rooms lie on each other, and every module lies in one of them; imports in functions and for type checkers count."""
+    assert climbs_in_graph({name: modules_imported(path) for name, path in MODULES.items()}) == []
+    folder = PACKAGE / "graph"
+    lying = {path.relative_to(folder).parts[0] for path in folder.rglob("*.py")}
+    assert lying == {"__init__.py", *GRAPH_LAYERS}
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
 def test_heavy_packages_stay_where_they_belong(path: Path):
     """numba, pxr, OpenVDB and the hosts' own packages are imported at module level only in the packages that need them."""
