@@ -228,7 +228,7 @@ def cook(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def cook_once(way: str, frames: int, threads: int) -> tuple[float, int]:
     """Cook the first frames of the demo and return the seconds and the particles; what it writes is deleted."""
-    from mpm_nodes.graph.executor import execute
+    from mpm_nodes.graph.cook.executor import execute
 
     graph = demo(way)
     folder = tempfile.mkdtemp() if way == "all caches" else None
@@ -250,7 +250,7 @@ def cook_once(way: str, frames: int, threads: int) -> tuple[float, int]:
 def demo(way: str) -> Any:
     """Return the packaged demo's graph at this benchmark's resolution, without the nodes that this way leaves out."""
     from mpm_nodes.commands.packaged_samples import sample_graph
-    from mpm_nodes.graph.document import load_graph
+    from mpm_nodes.graph.document.document import load_graph
 
     graph = load_graph(sample_graph("demo"))
     graph.set("settings.cell_size", CELL_SIZE)

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from mpm_nodes import children, compiling
 from mpm_nodes.commands.kernels import BUILT_IN
-from mpm_nodes.graph import registry, strict_json
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.files import strict_json
 from mpm_nodes.solver import ahead, kernel_counts
 from mpm_nodes.solver.cold_start import SWITCH
 

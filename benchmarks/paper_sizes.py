@@ -20,7 +20,7 @@ from typing import Any
 from environments import busy_warning
 
 from mpm_nodes.commands.packaged_samples import samples_folder
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
 
 samples_folder()
 from mpm_nodes_samples.reproduction.index import sample_named  # noqa: E402

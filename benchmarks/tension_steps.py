@@ -23,7 +23,7 @@ from paper_sizes import parsed, sample_parser, solve_alone
 
 from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.data import Cancelled
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
 
 samples_folder()
 from mpm_nodes_samples.reproduction.shot import Progress  # noqa: E402

@@ -83,7 +83,7 @@ def examples() -> dict[str, Path]:
 
 def draw_example(name: str) -> Path:
     """Cook a node's example and draw its first, middle and last frame; return the picture."""
-    from mpm_nodes.graph.document import load_graph
+    from mpm_nodes.graph.document.document import load_graph
 
     settings = load_graph(examples()[name]).settings
     frames = [settings.start, (settings.start + settings.end) // 2, settings.end]

@@ -28,7 +28,7 @@ TOP_PAGES = {
 
 def pages() -> dict[str, str]:
     """Return the text of every generated page by its path on the site."""
-    from mpm_nodes.graph import registry
+    from mpm_nodes.graph.declare import registry
     from mpm_nodes.hosts.spec import host_spec
 
     spec = host_spec(registry.load(path="", entry_points=False))

@@ -219,7 +219,7 @@ def card(engine: str, scratch: Path) -> Any:
     from PIL import Image
 
     from mpm_nodes import Graph
-    from mpm_nodes.graph.executor import execute
+    from mpm_nodes.graph.cook.executor import execute
     from mpm_nodes.materials.looks import LOOKS
     from mpm_nodes.preview.pictures import Picture, render_cache
     from mpm_nodes.preview.scene import look
@@ -351,7 +351,7 @@ def _draw_hero(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Itera
 
 def _cook_sample(name: str, changes: tuple[str, ...], scratch: Path, cooked: Path | None) -> Path:
     """Return the revision folder of a sample, cooked where it is not there already."""
-    from mpm_nodes.graph.revision import latest_revision
+    from mpm_nodes.graph.revisions.revision import latest_revision
 
     for there in () if cooked is None else (cooked / name, cooked):
         if list(there.glob("r0*")):

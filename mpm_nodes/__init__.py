@@ -14,13 +14,13 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Graph": "mpm_nodes.graph.document",
-    "load_graph": "mpm_nodes.graph.document",
-    "SubstepRecipe": "mpm_nodes.graph.recipe",
-    "CookOptions": "mpm_nodes.graph.executor",
-    "execute": "mpm_nodes.graph.executor",
-    "node": "mpm_nodes.graph.declare",
-    "stage": "mpm_nodes.graph.declare",
+    "Graph": "mpm_nodes.graph.document.document",
+    "load_graph": "mpm_nodes.graph.document.document",
+    "SubstepRecipe": "mpm_nodes.graph.document.recipe",
+    "CookOptions": "mpm_nodes.graph.cook.executor",
+    "execute": "mpm_nodes.graph.cook.executor",
+    "node": "mpm_nodes.graph.declare.decorators",
+    "stage": "mpm_nodes.graph.declare.decorators",
     "wedge": "mpm_nodes.farm.wedges",
     "SubstepSolver": "mpm_nodes.solver.run",
     "orientation": "mpm_nodes.nodes.rotations",

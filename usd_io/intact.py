@@ -16,8 +16,8 @@ import numpy as np
 from pxr import Sdf, Usd
 
 from mpm_nodes.data import InputError
-from mpm_nodes.graph.folder import Folder
-from mpm_nodes.graph.records import read_record
+from mpm_nodes.graph.files.folder import Folder
+from mpm_nodes.graph.revisions.records import read_record
 from mpm_nodes.regular_files import open_regular
 from usd_io.clips import LAYERS, clips_of
 from usd_io.layers import PROVENANCE

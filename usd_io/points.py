@@ -18,7 +18,7 @@ import numpy as np
 from pxr import Gf, Sdf, Tf, Vt
 
 from mpm_nodes.data import ATTRIBUTES, Field, InputError, Material, MpmNodesError, OutputError, Particles
-from mpm_nodes.graph import strict_json
+from mpm_nodes.graph.files import strict_json
 from mpm_nodes.materials.looks import looks_of
 from usd_io.estimate import refuse_far
 from usd_io.layers import LOOKS_KEY, set_sample

@@ -10,7 +10,7 @@ from pxr import Sdf, Tf, Usd
 
 from mpm_nodes import reads
 from mpm_nodes.data import InputError, OutputError
-from mpm_nodes.graph.folder import replace_named
+from mpm_nodes.graph.files.folder import replace_named
 from usd_io.clips import CLIPS, LAYERS, MANIFEST, clip_sets, clipped_prims, layers_of, named_assets
 from usd_io.layers import PROVENANCE
 

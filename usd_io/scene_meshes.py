@@ -17,8 +17,8 @@ import numpy as np
 from pxr import Gf, Sdf, UsdGeom, Vt
 
 from mpm_nodes.data import InputError, MpmNodesError
-from mpm_nodes.graph.folder import Folder
-from mpm_nodes.graph.names import temporary
+from mpm_nodes.graph.files.folder import Folder
+from mpm_nodes.graph.files.names import temporary
 from usd_io.layers import outlive, set_sample, set_units
 
 __all__ = ["write_meshes"]

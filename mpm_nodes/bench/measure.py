@@ -14,7 +14,7 @@ import mpm_nodes
 from mpm_nodes.bench import calibrate, cold, scenes
 from mpm_nodes.bench.rows import Row
 from mpm_nodes.bench.threads import set_threads
-from mpm_nodes.graph.events import EventStream, Thinned
+from mpm_nodes.graph.reports.events import EventStream, Thinned
 from mpm_nodes.solver.run import SORT_INTERVAL, SubstepSolver
 
 INTERVALS = 2

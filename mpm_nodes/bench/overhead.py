@@ -10,11 +10,11 @@ import numpy as np
 
 from mpm_nodes.bench.table import write
 from mpm_nodes.data import A, Material, Particles, Reads, Stage
-from mpm_nodes.graph.declare import stage
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.events import EventStream, Thinned
-from mpm_nodes.graph.plan import plan_graph, plan_substeps
-from mpm_nodes.graph.registry import Registry
+from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare.registry import Registry
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.plan.plan import plan_graph, plan_substeps
+from mpm_nodes.graph.reports.events import EventStream, Thinned
 
 if TYPE_CHECKING:
     import argparse
@@ -98,7 +98,7 @@ def _never() -> None:
 
 def jelly(count: int, substeps: Any = "explicit_apic") -> SubstepSolver:
     """Return a solver with a cube of about `count` particles of snow, eight a cell, at rest."""
-    from mpm_nodes.graph import registry
+    from mpm_nodes.graph.declare import registry
     from mpm_nodes.solver.run import SubstepSolver
 
     declaration = registry.get("material_snow")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mpm_nodes.bench import goals, rows
 from mpm_nodes.bench.measure import measure, processor
 from mpm_nodes.bench.threads import available_threads, set_threads
-from mpm_nodes.graph.folder import holds_json, replace_named
+from mpm_nodes.graph.files.folder import holds_json, replace_named
 from mpm_nodes.kernels.compile.jit import thread_count
 
 if TYPE_CHECKING:

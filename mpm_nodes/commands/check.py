@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     if args.cache.suffix in STAGES and not args.cache.is_dir():
         return check_stage(args)
     from mpm_nodes.data import InputError
-    from mpm_nodes.graph.revision import latest_revision
+    from mpm_nodes.graph.revisions.revision import latest_revision
 
     if args.repair == Path():
         raise InputError(f"check: --repair needs the graph file that {args.cache} was cooked from")
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     frames, faults, left = examine(folder)
     if faults and args.repair is not None:
         from mpm_nodes.commands.cook import load
-        from mpm_nodes.graph.executor import execute
+        from mpm_nodes.graph.cook.executor import execute
 
         graph = load(args.repair, args.overrides)
         result = execute(graph, frames=frames, out=folder.parent, resume=True, of=folder.name, deep=True, overrides=args.overrides)
@@ -113,12 +113,12 @@ def examine(folder: Path) -> tuple[tuple[int, int] | None, list[Any], tuple[int,
         OutputError: A cook is writing it.
     """
     from mpm_nodes.data import InputError
-    from mpm_nodes.graph.folder import Folder
-    from mpm_nodes.graph.lock import FolderLock
-    from mpm_nodes.graph.records import read_manifest
-    from mpm_nodes.graph.repair import find_faults
-    from mpm_nodes.graph.resume import is_whole
-    from mpm_nodes.graph.revision import Revision
+    from mpm_nodes.graph.cook.repair import find_faults
+    from mpm_nodes.graph.cook.resume import is_whole
+    from mpm_nodes.graph.files.folder import Folder
+    from mpm_nodes.graph.revisions.lock import FolderLock
+    from mpm_nodes.graph.revisions.records import read_manifest
+    from mpm_nodes.graph.revisions.revision import Revision
 
     lock = FolderLock(folder)
     try:

@@ -24,8 +24,8 @@ def add(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List, or delete."""
-    from mpm_nodes.graph.clean import removable
-    from mpm_nodes.graph.preflight import in_words
+    from mpm_nodes.graph.plan.preflight import in_words
+    from mpm_nodes.graph.revisions.clean import removable
 
     total = count = 0
     for group in removable(args.cache, args.old_revisions, args.keep_every):

@@ -120,7 +120,7 @@ def cook_graph(args: argparse.Namespace) -> int:
 
 def load(path: Path, overrides: Sequence[str]) -> Any:
     """Return the graph of a file with the command line's overrides applied; all their problems are raised at once."""
-    from mpm_nodes.graph.document import load_graph
+    from mpm_nodes.graph.document.document import load_graph
 
     return changed(load_graph(path), overrides)
 
@@ -131,9 +131,9 @@ def changed(graph: Any, overrides: Sequence[str]) -> Any:
     Raises:
         GraphError: Overrides name or give what the graph does not take; it holds all problems.
     """
-    from mpm_nodes.graph.document import apply_override
-    from mpm_nodes.graph.problems import GraphError, Problems
-    from mpm_nodes.graph.validate import validate
+    from mpm_nodes.graph.document.document import apply_override
+    from mpm_nodes.graph.plan.validate import validate
+    from mpm_nodes.graph.reports.problems import GraphError, Problems
 
     problems = Problems()
     for text in overrides:
@@ -152,9 +152,9 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str, w
 
     `watch` is called with every event as well.
     """
-    from mpm_nodes.graph.events import ConsoleLines, JobLines, JsonLines, Thinned
-    from mpm_nodes.graph.executor import execute
-    from mpm_nodes.graph.store import DiskStore
+    from mpm_nodes.graph.cook.executor import execute
+    from mpm_nodes.graph.reports.events import ConsoleLines, JobLines, JsonLines, Thinned
+    from mpm_nodes.graph.values.store import DiskStore
 
     console = ConsoleLines()
     stream = getattr(args, "stream", sys.stdout)
@@ -229,7 +229,7 @@ def print_written(result: Any, args: argparse.Namespace, also: Sequence[Path] = 
         return
     folder = result.revision_folder
     sizes = [(folder / name).stat().st_size for name in result.files]
-    from mpm_nodes.graph.preflight import in_words
+    from mpm_nodes.graph.plan.preflight import in_words
 
     frames = f"{len(result.cooked)} frame{'' if len(result.cooked) == 1 else 's'}"
     print(f"cooked {frames} in {result.seconds:.1f} s; {len(sizes)} files, {in_words(sum(sizes))}, in {folder}")

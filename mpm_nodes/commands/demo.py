@@ -61,7 +61,7 @@ def contact_sheet(
 
     Matter is drawn as matter; where the picture colours it by an attribute, a second, smaller row shows that.
     """
-    from mpm_nodes.graph.folder import Folder
+    from mpm_nodes.graph.files.folder import Folder
     from mpm_nodes.preview import picture_file, sheet
     from mpm_nodes.preview.pictures import Picture, render_cache
 

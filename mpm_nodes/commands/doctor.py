@@ -142,7 +142,7 @@ def _threads() -> Told:
 
 
 def _cache() -> Told:
-    from mpm_nodes.graph.preflight import in_words
+    from mpm_nodes.graph.plan.preflight import in_words
     from mpm_nodes.kernels.compile import jit
 
     folder = jit.CACHE_FOLDER

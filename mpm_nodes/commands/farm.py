@@ -92,7 +92,7 @@ def _made(args: argparse.Namespace) -> Any:
     from mpm_nodes.farm.job import make_job
     from mpm_nodes.farm.submit import write_submission
     from mpm_nodes.farm.values import parse_wedges
-    from mpm_nodes.graph.document import load_graph
+    from mpm_nodes.graph.document.document import load_graph
 
     graph = changed(load_graph(args.graph), args.overrides)
     out = args.out or Path("farm") / args.graph.stem

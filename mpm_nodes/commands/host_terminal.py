@@ -13,7 +13,7 @@ def add(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the file and say how it is started."""
-    from mpm_nodes.graph.folder import replace_named
+    from mpm_nodes.graph.files.folder import replace_named
     from mpm_nodes.hosts import terminal
 
     data = Path(terminal.__file__).with_name("mpm_terminal.py").read_bytes()

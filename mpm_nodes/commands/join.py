@@ -25,7 +25,7 @@ def add(command: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Join, and say what was written."""
     from mpm_nodes.farm.join import join_parts
-    from mpm_nodes.graph.events import JobLines
+    from mpm_nodes.graph.reports.events import JobLines
 
     lines = JobLines(sys.stdout)
 

@@ -19,10 +19,10 @@ import mpm_nodes
 from mpm_nodes import children
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.data.suggestions import nearest
-from mpm_nodes.graph.events import ConsoleLines, Event
+from mpm_nodes.graph.reports.events import ConsoleLines, Event
 
 if TYPE_CHECKING:
-    from mpm_nodes.graph.document import Graph
+    from mpm_nodes.graph.document.document import Graph
 
 FOLDER = re.compile(r"kernels-[0-9a-f]{20}")
 KERNEL = re.compile(
@@ -52,7 +52,7 @@ def add(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it."""
-    from mpm_nodes.graph.preflight import in_words
+    from mpm_nodes.graph.plan.preflight import in_words
     from mpm_nodes.kernels.compile import jit
 
     if args.action != "warm" and (args.cpu or args.names or args.all):
@@ -139,7 +139,7 @@ def warm(names: Sequence[str]) -> None:
         MpmNodesError: A name is neither a preset nor a file, or a process failed.
     """
     from mpm_nodes.commands.packaged_samples import sample_graph
-    from mpm_nodes.graph.document import load_graph
+    from mpm_nodes.graph.document.document import load_graph
     from mpm_nodes.solver import ahead
 
     known = ahead.preset_names()
@@ -180,7 +180,7 @@ def _warm_presets(presets: Sequence[str], lines: ConsoleLines) -> None:
 
 
 def _warm_graph(graph: Graph, lines: ConsoleLines) -> None:
-    from mpm_nodes.graph.executor import execute
+    from mpm_nodes.graph.cook.executor import execute
 
     def told(event: Event) -> None:
         if event["event"] in ("compiling", "warning"):

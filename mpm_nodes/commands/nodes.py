@@ -36,7 +36,7 @@ def add(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the registry, or one declaration."""
-    from mpm_nodes.graph import registry
+    from mpm_nodes.graph.declare import registry
 
     if args.explain_fusion:
         print(_explained(args))
@@ -89,7 +89,8 @@ def _explained(args: argparse.Namespace) -> str:
 
 def _presets() -> list[dict[str, Any]]:
     """Return name, label and help of the substep presets."""
-    from mpm_nodes.graph import registry, strict_json
+    from mpm_nodes.graph.declare import registry
+    from mpm_nodes.graph.files import strict_json
 
     files = {name: strict_json.read(path) for name, path in registry.default().presets.items()}
     return [{"name": name, "label": file.get("label", ""), "doc": file.get("doc", "")} for name, file in files.items()]

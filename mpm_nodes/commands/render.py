@@ -100,8 +100,8 @@ def size(text: str) -> tuple[int, int]:
 
 def run(args: argparse.Namespace) -> int:
     """Render and say what was written."""
-    from mpm_nodes.graph.events import JobLines
-    from mpm_nodes.graph.revision import latest_revision
+    from mpm_nodes.graph.reports.events import JobLines
+    from mpm_nodes.graph.revisions.revision import latest_revision
     from mpm_nodes.preview.beside import render_beside
     from mpm_nodes.preview.movie import check_flipbook, check_movie, write_flipbook, write_movie
     from mpm_nodes.preview.pictures import Picture, render_cache

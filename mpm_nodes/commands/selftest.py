@@ -41,7 +41,7 @@ def add(command: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Try; 1 when something goes against a promise, 3 when it was stopped: what was found until then is printed."""
     from mpm_nodes.commands.packaged_samples import samples_folder
-    from mpm_nodes.graph import strict_json
+    from mpm_nodes.graph.files import strict_json
     from mpm_nodes.selftest import table
     from mpm_nodes.selftest.parts import PARTS
     from mpm_nodes.selftest.session import Session, show_line
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _write(out: Path | None, session: Session, parts: Sequence[Part]) -> None:
     """Write the figures, where they are wanted: as JSON or as Markdown."""
-    from mpm_nodes.graph.folder import holds_json, replace_named
+    from mpm_nodes.graph.files.folder import holds_json, replace_named
     from mpm_nodes.selftest import table
 
     if out is not None:

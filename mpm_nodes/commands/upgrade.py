@@ -16,7 +16,7 @@ def add(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Upgrade; problems other than those of the file's shape are left to `validate`."""
-    from mpm_nodes.graph.document import load_graph
+    from mpm_nodes.graph.document.document import load_graph
 
     graph = load_graph(args.graph)
     for entry in graph.nodes.values():
@@ -38,8 +38,8 @@ def upgraded_substeps(document: dict[str, Any], registry: Any) -> dict[str, Any]
     Raises:
         GraphError: Its nodes are malformed, or one cannot be upgraded.
     """
-    from mpm_nodes.graph.entries import read_entries, upgrade_entries
-    from mpm_nodes.graph.problems import GraphError
+    from mpm_nodes.graph.document.entries import read_entries, upgrade_entries
+    from mpm_nodes.graph.reports.problems import GraphError
 
     problems: list[Any] = []
     entries = read_entries(document["nodes"], problems)

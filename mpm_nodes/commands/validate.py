@@ -23,9 +23,9 @@ def add(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Validate; 2 when there is a problem."""
-    from mpm_nodes.graph import preflight
-    from mpm_nodes.graph.plan import plan_graph
-    from mpm_nodes.graph.problems import GraphError, Problem
+    from mpm_nodes.graph.plan import preflight
+    from mpm_nodes.graph.plan.plan import plan_graph
+    from mpm_nodes.graph.reports.problems import GraphError, Problem
 
     try:
         graph = load(args.graph, args.overrides)

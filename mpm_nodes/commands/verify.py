@@ -32,7 +32,7 @@ def add(command: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the checks; 1 when one fails that is not known to."""
     from mpm_nodes import verification
-    from mpm_nodes.graph import registry
+    from mpm_nodes.graph.declare import registry
 
     if args.list:
         print(listed("verify", topics_of(verification.topics()), args.names))
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         if record["advice"]:
             print(f"{record['name']}: {record['advice']}")
     if args.json:
-        from mpm_nodes.graph.folder import holds_json, replace_named
+        from mpm_nodes.graph.files.folder import holds_json, replace_named
 
         def ours(old: bytes) -> bool:
             return holds_json(old, lambda found: isinstance(found, list) and all(set(FIELDS) <= set(each) for each in found))

@@ -41,7 +41,7 @@ class FrameContext:
         sample_uncut: As `sample`, for what moves bodies within the frame: where a key steps, the body is elsewhere when the
             frame is over, and does not move there.
         keyed: Names of this node's knobs that have keys.
-        files: The frame's transaction (`graph.transaction.FrameTransaction`) for nodes that write files, else None.
+        files: The frame's transaction (`graph.revisions.transaction.FrameTransaction`) for nodes that write files, else None.
         checked: Whether stages are run twice to catch declarations that lie (`--checked`).
         fuse: Whether neighbouring stages may run as one kernel (not with `--no-fuse`).
         max_substeps: Substeps that a frame of a solve may take (`--max-substeps`); None for any number.

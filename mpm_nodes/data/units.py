@@ -100,5 +100,6 @@ else:
     class SubstepGraph:
         """Knob type: a preset's name, `{"preset": name, "set": {...}, "edits": [...]}`, or a whole substeps document.
 
-        A cook hands the node the resolved graph (`graph.substep_document.Substeps`); what `plan_substeps` takes does as well.
+        A cook hands the node the resolved graph (`graph.document.substep_document.Substeps`); what `plan_substeps` takes
+        does as well.
         """

@@ -15,7 +15,7 @@ from mpm_nodes.data import Cancelled, MpmNodesError
 from mpm_nodes.farm.job import FarmJob, FarmTask, load_job, write_text
 from mpm_nodes.farm.local import RunOutcome, ready_to_run
 from mpm_nodes.farm.process import TaskProcess, killed
-from mpm_nodes.graph.events import Event
+from mpm_nodes.graph.reports.events import Event
 
 __all__ = ["MEMORY", "run_on_dask", "run_task"]
 

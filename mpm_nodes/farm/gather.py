@@ -15,11 +15,11 @@ import numpy as np
 from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.farm.job import FarmJob, Wedge, write_text
 from mpm_nodes.farm.values import in_short
-from mpm_nodes.graph.folder import Folder
-from mpm_nodes.graph.records import read_manifest, read_record
-from mpm_nodes.graph.resume import is_whole
-from mpm_nodes.graph.revision import latest_revision, list_revisions
-from mpm_nodes.graph.transaction import file_frame
+from mpm_nodes.graph.cook.resume import is_whole
+from mpm_nodes.graph.files.folder import Folder
+from mpm_nodes.graph.revisions.records import read_manifest, read_record
+from mpm_nodes.graph.revisions.revision import latest_revision, list_revisions
+from mpm_nodes.graph.revisions.transaction import file_frame
 
 __all__ = ["Gathered", "figures_of", "gather"]
 

@@ -24,12 +24,13 @@ from typing import Any
 
 from mpm_nodes.data import InputError, OutputError
 from mpm_nodes.farm.values import combinations, label_of, set_values
-from mpm_nodes.graph import preflight, strict_json
-from mpm_nodes.graph.document import Graph, load_graph
-from mpm_nodes.graph.folder import Folder
-from mpm_nodes.graph.parts import Parts
-from mpm_nodes.graph.plan import plan_graph
-from mpm_nodes.graph.problems import GraphError, Problem
+from mpm_nodes.graph.cook.parts import Parts
+from mpm_nodes.graph.document.document import Graph, load_graph
+from mpm_nodes.graph.files import strict_json
+from mpm_nodes.graph.files.folder import Folder
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
+from mpm_nodes.graph.reports.problems import GraphError, Problem
 from mpm_nodes.terminal import plain
 
 __all__ = ["FORMAT", "FarmJob", "FarmTask", "Wedge", "load_job", "make_job"]

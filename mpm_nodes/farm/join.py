@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import InputError, OutputError
-from mpm_nodes.graph.folder import Folder
-from mpm_nodes.graph.records import read_manifest, read_record
-from mpm_nodes.graph.resume import is_whole
-from mpm_nodes.graph.revision import Revision, list_revisions
-from mpm_nodes.graph.transaction import FrameTransaction, file_frame, writing
+from mpm_nodes.graph.cook.resume import is_whole
+from mpm_nodes.graph.files.folder import Folder
+from mpm_nodes.graph.revisions.records import read_manifest, read_record
+from mpm_nodes.graph.revisions.revision import Revision, list_revisions
+from mpm_nodes.graph.revisions.transaction import FrameTransaction, file_frame, writing
 from mpm_nodes.nodes.caches import export_layer, provenance
 
 __all__ = ["join_parts"]

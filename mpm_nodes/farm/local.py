@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from mpm_nodes.data import Cancelled
 from mpm_nodes.farm.job import FarmJob, FarmTask
 from mpm_nodes.farm.process import PATIENCE, TaskProcess, killed
-from mpm_nodes.graph.events import Event
-from mpm_nodes.graph.preflight import free_memory, in_words
+from mpm_nodes.graph.plan.preflight import free_memory, in_words
+from mpm_nodes.graph.reports.events import Event
 
 __all__ = ["MOST_TRIES", "RunOutcome", "ready_to_run", "run_here"]
 

@@ -17,7 +17,7 @@ from typing import IO
 from mpm_nodes import children, reads, supervisor
 from mpm_nodes.data import OutputError
 from mpm_nodes.farm.job import FarmJob, FarmTask
-from mpm_nodes.graph.folder import Folder
+from mpm_nodes.graph.files.folder import Folder
 
 __all__ = ["CANCELLED", "TaskProcess", "killed"]
 

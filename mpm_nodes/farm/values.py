@@ -7,10 +7,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mpm_nodes.graph.document import Graph, override_value
-from mpm_nodes.graph.knobs import to_json
-from mpm_nodes.graph.problems import GraphError, Problem
-from mpm_nodes.graph.strict_json import refuse
+from mpm_nodes.graph.declare.knobs import to_json
+from mpm_nodes.graph.document.document import Graph, override_value
+from mpm_nodes.graph.files.strict_json import refuse
+from mpm_nodes.graph.reports.problems import GraphError, Problem
 from mpm_nodes.terminal import plain
 
 __all__ = ["MOST_WEDGES", "combinations", "label_of", "parse_wedges", "pieces"]

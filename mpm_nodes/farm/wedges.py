@@ -13,10 +13,10 @@ from mpm_nodes.farm.gather import rows_of
 from mpm_nodes.farm.job import FarmJob, make_job
 from mpm_nodes.farm.local import RunOutcome, run_here
 from mpm_nodes.farm.submit import write_submission
-from mpm_nodes.graph.document import Graph, load_graph
-from mpm_nodes.graph.events import Event
-from mpm_nodes.graph.problems import GraphError
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.document.document import Graph, load_graph
+from mpm_nodes.graph.plan.validate import validate
+from mpm_nodes.graph.reports.events import Event
+from mpm_nodes.graph.reports.problems import GraphError
 
 __all__ = ["WedgeResult", "wedge"]
 

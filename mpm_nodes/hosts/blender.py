@@ -14,7 +14,7 @@ from typing import Any
 
 import mpm_nodes
 from mpm_nodes.data import OutputError
-from mpm_nodes.graph.folder import replace_named
+from mpm_nodes.graph.files.folder import replace_named
 
 ID = "mpm_nodes"
 FOLDER = Path(__file__).parent / "blender_addon"

@@ -45,11 +45,13 @@ from typing import Any
 
 import mpm_nodes
 from mpm_nodes.data import ATTRIBUTES, Domain, all_domains, domain_names
-from mpm_nodes.graph import document, entries, keys, strict_json, substep_document
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.declarations import NodeDeclaration, Output, Port, StageDeclaration, members, type_name
-from mpm_nodes.graph.knobs import Knob
-from mpm_nodes.graph.registry import Registry
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.declare.declarations import NodeDeclaration, Output, Port, StageDeclaration, members, type_name
+from mpm_nodes.graph.declare.knobs import Knob
+from mpm_nodes.graph.declare.registry import Registry
+from mpm_nodes.graph.document import document, entries, substep_document
+from mpm_nodes.graph.files import strict_json
+from mpm_nodes.graph.time import keys
 from mpm_nodes.hosts.sliders import slider_range
 from mpm_nodes.materials.library import LIBRARY
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mpm_nodes.data import Material, Particles
-from mpm_nodes.graph.clock import Clock
-from mpm_nodes.graph.declarations import PreflightContext
-from mpm_nodes.graph.keys import at, carries_keys
+from mpm_nodes.graph.declare.declarations import PreflightContext
+from mpm_nodes.graph.time.clock import Clock
+from mpm_nodes.graph.time.keys import at, carries_keys
 from mpm_nodes.nodes.nozzles import nozzle
 from mpm_nodes.nodes.rotations import TURNS, turn_matrix
 

@@ -31,9 +31,9 @@ from mpm_nodes.data import (
     Range,
     Unitless,
 )
-from mpm_nodes.graph.declare import PreflightContext, node
-from mpm_nodes.graph.keys import NotKeyable
-from mpm_nodes.graph.knobs import LONGEST_LENGTH
+from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.declare.knobs import LONGEST_LENGTH
+from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.materials.black_body import emitted
 from mpm_nodes.materials.looks import find_look, looks_of
 from mpm_nodes.nodes.bodies import Body, marks

@@ -21,10 +21,10 @@ from mpm_nodes.data import (
     Unitless,
     Vec3,
 )
-from mpm_nodes.graph.declarations import Preflight
-from mpm_nodes.graph.declare import ContentsContext, PreflightContext, node
-from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
-from mpm_nodes.graph.preflight import UNKNOWN
+from mpm_nodes.graph.declare.declarations import Preflight
+from mpm_nodes.graph.declare.decorators import ContentsContext, PreflightContext, node
+from mpm_nodes.graph.plan.preflight import UNKNOWN
+from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.collider_motion import Motion, box_mesh, knob_motion, plane_mesh, sphere_mesh
 from mpm_nodes.nodes.rods import Rod
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import GraphSettings, InputError
-from mpm_nodes.graph.clock import Clock
-from mpm_nodes.graph.kept import Kept
+from mpm_nodes.graph.time.clock import Clock
+from mpm_nodes.graph.values.kept import Kept
 
 
 def stamp(path: Path) -> tuple[str, int, int]:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import FrameContext, InputError, Mesh
-from mpm_nodes.graph.declare import ContentsContext
-from mpm_nodes.graph.kept import Kept
+from mpm_nodes.graph.declare.decorators import ContentsContext
+from mpm_nodes.graph.values.kept import Kept
 from mpm_nodes.nodes.collider_files import open_meshes, shot_codes, stamp
 from mpm_nodes.nodes.collider_motion import Motion, key_frames, key_times, sampled
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import FrameContext, Mesh, MpmNodesError, Vec3
-from mpm_nodes.graph.clock import Clock
+from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.nodes.rotations import turn_matrix
 
 POSE_KEYS = 8

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Collider, CollisionRule, FrameContext, InputError, MpmNodesError
-from mpm_nodes.graph.declare import PreflightContext
-from mpm_nodes.graph.preflight import UNKNOWN
+from mpm_nodes.graph.declare.decorators import PreflightContext
+from mpm_nodes.graph.plan.preflight import UNKNOWN
 from mpm_nodes.nodes.collider_files import open_meshes, shot_codes, stamp
 from mpm_nodes.nodes.collider_meshes import COARSEST, MeshOptions, Solid, keys_of, voxels_moved
 from mpm_nodes.nodes.collider_motion import key_frames

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, LevelSet, Mesh
-from mpm_nodes.graph.kept import Kept
+from mpm_nodes.graph.values.kept import Kept
 from mpm_nodes.nodes.collider_files import stamp
 from mpm_nodes.nodes.collider_motion import key_times
 

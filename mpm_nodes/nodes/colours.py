@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import A, Material, MpmNodesError, Particles, Unitless
-from mpm_nodes.graph.declare import PreflightContext, node
+from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.materials.looks import find_look, looks_of
 from mpm_nodes.nodes.bodies import passed_on
 from mpm_nodes.nodes.derived import column, refuse_unknown

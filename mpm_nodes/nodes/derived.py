@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, BIRTH, MpmNodesError, Particles
-from mpm_nodes.graph.declarations import PreflightContext
+from mpm_nodes.graph.declare.declarations import PreflightContext
 from mpm_nodes.nodes.bodies import marks
 
 __all__ = ["column", "known_as", "own_name", "refuse_unknown", "tension_of"]

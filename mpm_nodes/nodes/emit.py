@@ -30,9 +30,9 @@ from mpm_nodes.data import (
     Vec3,
     concatenate,
 )
-from mpm_nodes.graph.declarations import Preflight
-from mpm_nodes.graph.declare import ContentsContext, PreflightContext, node
-from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
+from mpm_nodes.graph.declare.declarations import Preflight
+from mpm_nodes.graph.declare.decorators import ContentsContext, PreflightContext, node
+from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.bodies import body_of, marks
 from mpm_nodes.nodes.crowding import crowding
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, A, FrameContext, OutputError, OutputPath, Particles, Range, Unitless
-from mpm_nodes.graph.declare import PreflightContext, node
-from mpm_nodes.graph.keys import NotKeyable
+from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.nodes.derived import column, own_name, refuse_unknown
 
 _PLY_TYPES = {"f": ("float", "<f4"), "i": ("int", "<i4"), "u": ("int", "<i4"), "b": ("uchar", "u1")}

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpm_nodes.data import BIRTH, A, Collider, FrameContext, Frames, InputError, MpmNodesError, Particles, Range
-from mpm_nodes.graph.declare import PreflightContext, node
-from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
-from mpm_nodes.graph.keys import NotKeyable
+from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.time.keys import NotKeyable
+from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.materials.looks import LOOKS
 from mpm_nodes.nodes.bodies import collider_passed_on, passed_on
 from mpm_nodes.nodes.collider_files import frame_of_file, stamp

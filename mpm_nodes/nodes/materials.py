@@ -26,9 +26,9 @@ from mpm_nodes.data import (
     Unitless,
 )
 from mpm_nodes.data.temperature_tables import Rows
-from mpm_nodes.graph.declarations import Preflight, UpgradeFunction
-from mpm_nodes.graph.declare import PreflightContext, node, parse_docstring
-from mpm_nodes.graph.keys import KeysTravel, NotKeyable
+from mpm_nodes.graph.declare.declarations import Preflight, UpgradeFunction
+from mpm_nodes.graph.declare.decorators import PreflightContext, node, parse_docstring
+from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.parameters import BUILT_IN
 from mpm_nodes.materials.weak_compressibility import LIBRARY_DEPTH

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from mpm_nodes.graph.clock import Clock
+from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.materials.moduli import Moduli, moduli
 from mpm_nodes.materials.over_temperature import every_row
 from mpm_nodes.nodes.bodies import Body, Inflow

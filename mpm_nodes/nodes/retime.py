@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import A, FrameContext, Frames, InputError, Material, Metres, Particles, Range, Unitless
-from mpm_nodes.graph import keys
-from mpm_nodes.graph.clock import Clock
-from mpm_nodes.graph.declare import PreflightContext, node
-from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
-from mpm_nodes.graph.keys import KeysTravel
+from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.time import keys
+from mpm_nodes.graph.time.clock import Clock
+from mpm_nodes.graph.time.keys import KeysTravel
+from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.caches import completed
 from mpm_nodes.nodes.collider_files import stamp
 

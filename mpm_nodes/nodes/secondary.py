@@ -35,9 +35,9 @@ from mpm_nodes.data import (
     Unitless,
     Vec3,
 )
-from mpm_nodes.graph.declare import PreflightContext, node
-from mpm_nodes.graph.kept import NOTHING_KEPT, Kept
-from mpm_nodes.graph.keys import NotKeyable
+from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.time.keys import NotKeyable
+from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.caches import completed
 from mpm_nodes.nodes.collider_files import frame_of_file, stamp
 from mpm_nodes.nodes.retime import read_by_id

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpm_nodes.data import A, GraphSettings, Material, MpmNodesError, Orientation, Particles, Range, Vec3
-from mpm_nodes.graph.keys import NotKeyable
-from mpm_nodes.graph.preflight import free_memory
+from mpm_nodes.graph.plan.preflight import free_memory
+from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
 
 if TYPE_CHECKING:

@@ -31,9 +31,9 @@ from mpm_nodes.data import (
     Walls,
     concatenate,
 )
-from mpm_nodes.graph.clock import Clock, FrameClock, per_second_of_the_shot
-from mpm_nodes.graph.declare import node
-from mpm_nodes.graph.keys import KeysTravel, NotKeyable, TakenAtStart
+from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.time.clock import Clock, FrameClock, per_second_of_the_shot
+from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, TakenAtStart
 from mpm_nodes.nodes.crowding import crowds
 from mpm_nodes.nodes.solve_needs import Precision, expected
 from mpm_nodes.nodes.start_inside import StartInside, begun

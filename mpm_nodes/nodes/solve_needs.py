@@ -6,9 +6,9 @@ import enum
 from typing import Any
 
 from mpm_nodes.data import GraphSettings, WallRule
-from mpm_nodes.graph.clock import Clock
-from mpm_nodes.graph.declare import PreflightContext
-from mpm_nodes.graph.preflight import UNKNOWN, free_memory, in_words
+from mpm_nodes.graph.declare.decorators import PreflightContext
+from mpm_nodes.graph.plan.preflight import UNKNOWN, free_memory, in_words
+from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.nodes.bodies import flowed, marks
 from mpm_nodes.nodes.libraries import KERNELS
 from mpm_nodes.nodes.start_inside import inside_warnings
@@ -100,7 +100,7 @@ def _middle(settings: GraphSettings) -> float:
 
 def _is_implicit(recipe: Any) -> bool:
     """Return whether a substep graph, or one that it may choose, has implicit substeps."""
-    from mpm_nodes.graph.substeps import is_implicit, resolve
+    from mpm_nodes.graph.plan.substeps import is_implicit, resolve
 
     resolved = resolve(recipe)
     every = (resolved, *resolved.others)
@@ -109,7 +109,7 @@ def _is_implicit(recipe: Any) -> bool:
 
 def _shared(recipe: Any, periodic: bool) -> list[str]:
     """Refuse what ranks cannot share, and return what it is well to know of the rest."""
-    from mpm_nodes.graph.substeps import plan_substeps, resolve
+    from mpm_nodes.graph.plan.substeps import plan_substeps, resolve
     from mpm_nodes.solver.ranks.refusals import refuse_on_ranks, warnings_on_ranks
 
     resolved = resolve(recipe)

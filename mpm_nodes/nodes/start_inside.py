@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Collider, GraphSettings, MpmNodesError, Particles
-from mpm_nodes.graph.declarations import PreflightContext
+from mpm_nodes.graph.declare.declarations import PreflightContext
 from mpm_nodes.nodes.rotations import TURNS, turn_matrix
 
 __all__ = ["DEEP", "SHOWS", "Distances", "StartInside", "begun", "coarse_places", "inside_warnings", "solids_of"]

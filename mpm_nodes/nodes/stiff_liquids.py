@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import GraphSettings
-from mpm_nodes.graph.clock import Clock
+from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.nodes.bodies import Body, Inflow
 
 __all__ = ["liquid_notes"]
@@ -27,7 +27,7 @@ def liquid_notes(
         clock: The solve's.
         settings: Of the graph.
     """
-    from mpm_nodes.graph.substeps import is_implicit, resolve
+    from mpm_nodes.graph.plan.substeps import is_implicit, resolve
     from mpm_nodes.materials.moduli import moduli
     from mpm_nodes.materials.over_temperature import every_row
     from mpm_nodes.materials.weak_compressibility import substeps_of_waves

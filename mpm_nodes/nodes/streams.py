@@ -24,9 +24,9 @@ from mpm_nodes.data import (
     Unitless,
     Vec3,
 )
-from mpm_nodes.graph.clock import Clock
-from mpm_nodes.graph.declare import PreflightContext, node
-from mpm_nodes.graph.keys import KeysTravel, NotKeyable, carries_keys
+from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.time.clock import Clock
+from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, carries_keys
 from mpm_nodes.nodes.bodies import fastest, flow_of, marks
 from mpm_nodes.nodes.nozzles import nozzle
 from mpm_nodes.nodes.rotations import rotation_matrix

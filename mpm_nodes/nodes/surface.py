@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, A, LevelSet, Mesh, Metres, MpmNodesError, Particles, Range, Unitless
-from mpm_nodes.graph.declare import PreflightContext, node
+from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.nodes.bodies import marks
 from mpm_nodes.nodes.derived import column, known_as, own_name, refuse_unknown
 from mpm_nodes.nodes.dressing import dressed, with_columns

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import A, Metres, MpmNodesError, Particles, Range, Unitless
-from mpm_nodes.graph.declare import PreflightContext, node
-from mpm_nodes.graph.keys import NotKeyable
+from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.nodes.bodies import passed_on
 
 _START = NotKeyable("matter keeps what it begins with")

@@ -20,9 +20,9 @@ from mpm_nodes.data import (
     Unitless,
 )
 from mpm_nodes.data.temperature_tables import Rows
-from mpm_nodes.graph.declarations import PreflightContext
-from mpm_nodes.graph.declare import node
-from mpm_nodes.graph.keys import NotKeyable
+from mpm_nodes.graph.declare.declarations import PreflightContext
+from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.nodes.bodies import adding
 
 _KEPT = NotKeyable("matter keeps the tension that it was made with")

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpm_nodes.data import Material, MpmNodesError
-from mpm_nodes.graph.keys import carries_keys
+from mpm_nodes.graph.time.keys import carries_keys
 from mpm_nodes.nodes.bodies import Body
 
 if TYPE_CHECKING:
-    from mpm_nodes.graph.substeps import SubstepPlan
+    from mpm_nodes.graph.plan.substeps import SubstepPlan
 
 __all__ = ["WiredIn", "unread"]
 
@@ -82,7 +82,7 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
         raise MpmNodesError(f"solve.ambient: {wired.airs} nodes say how warm the air is; wire one of them, or join their grids")
     if not (materials or any(wired)):
         return []
-    from mpm_nodes.graph.substeps import plan_of, resolve
+    from mpm_nodes.graph.plan.substeps import plan_of, resolve
 
     resolved = resolve(substeps)
     candidates = (resolved, *resolved.others)

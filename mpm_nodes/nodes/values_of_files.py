@@ -12,9 +12,9 @@ import numpy as np
 
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, MpmNodesError, SpaceField, SurfaceField, Vec3
 from mpm_nodes.data.field_courses import FieldCourse
-from mpm_nodes.graph import keys
-from mpm_nodes.graph.declare import ContentsContext, PreflightContext
-from mpm_nodes.graph.kept import Kept
+from mpm_nodes.graph.declare.decorators import ContentsContext, PreflightContext
+from mpm_nodes.graph.time import keys
+from mpm_nodes.graph.values.kept import Kept
 from mpm_nodes.nodes.collider_files import open_meshes, shot_codes, stamp
 from mpm_nodes.nodes.collider_motion import key_frames, sampled
 from mpm_nodes.nodes.collider_volumes import sequence_files

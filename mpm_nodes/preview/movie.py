@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import MpmNodesError, OutputError
-from mpm_nodes.graph.folder import refuse_foreign, replace_named
+from mpm_nodes.graph.files.folder import refuse_foreign, replace_named
 
 __all__ = ["MOVIES", "check_flipbook", "check_movie", "write_flipbook", "write_movie"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import OutputError
-from mpm_nodes.graph.folder import Folder
+from mpm_nodes.graph.files.folder import Folder
 
 __all__ = ["put", "save", "stamp", "stamped"]
 

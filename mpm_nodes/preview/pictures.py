@@ -12,7 +12,7 @@ import numpy as np
 
 import mpm_nodes
 from mpm_nodes.data import InputError, MpmNodesError, OutputError
-from mpm_nodes.graph.folder import Folder
+from mpm_nodes.graph.files.folder import Folder
 from mpm_nodes.materials.black_body import WHITE
 from mpm_nodes.preview import cycles, picture_file, splat
 from mpm_nodes.preview.colour_by import draw_legend, spanned

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.graph import preflight, registry
-from mpm_nodes.graph.document import Graph, load_graph
-from mpm_nodes.graph.plan import plan_graph
-from mpm_nodes.graph.registry import Registry
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.declare.registry import Registry
+from mpm_nodes.graph.document.document import Graph, load_graph
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.selftest.mutants import Mutant, documents, mutant
 from mpm_nodes.selftest.outcomes import Job, Outcome
 from mpm_nodes.selftest.shot import bounded

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.graph import registry
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.selftest import real, shot, syscalls
 from mpm_nodes.selftest.forks import HangingFork, in_fork
 from mpm_nodes.selftest.kills import FRAMES, resumed

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.graph.declare import NodeDeclaration
-from mpm_nodes.graph.registry import Registry
+from mpm_nodes.graph.declare.decorators import NodeDeclaration
+from mpm_nodes.graph.declare.registry import Registry
 
 __all__ = ["VALUES", "Mutant", "documents", "mutant"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes import children
-from mpm_nodes.graph import registry
-from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import Graph
 
 __all__ = ["command_line", "falling_shot", "limited", "program", "run", "seconds_until", "start"]
 

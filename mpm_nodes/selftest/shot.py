@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpm_nodes.data import FrameContext, InputError, LevelSet, Material, MpmNodesError, Particles, Previous
-from mpm_nodes.graph.declare import node
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.document.document import Graph
 
 __all__ = ["Walk", "bounded", "cook", "digests", "has_volumes", "prepare", "walking_shot"]
 
@@ -113,7 +113,7 @@ def has_volumes() -> bool:
 
 def walking_shot(end: int = 3) -> Graph:
     """Return the graph: walk -> write_cache."""
-    from mpm_nodes.graph import registry
+    from mpm_nodes.graph.declare import registry
 
     graph = Graph(registry=registry.load(path="", entry_points=False).extended(walk.declaration), cell_size=0.1, start=1, end=end)
     graph.add("walk", "walk")

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.graph import registry
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.registry import Registry
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.declare.registry import Registry
+from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.selftest.outcomes import Job, Outcome
 from mpm_nodes.selftest.worker import at_case
 

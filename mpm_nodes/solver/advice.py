@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpm_nodes.data import Material, MpmNodesError
-from mpm_nodes.graph import keys, registry, strict_json
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.files import strict_json
+from mpm_nodes.graph.time import keys
 from mpm_nodes.materials.contract import Law, law
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.moduli import moduli_of

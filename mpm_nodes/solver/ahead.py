@@ -25,7 +25,7 @@ from typing import Any
 
 from mpm_nodes import children, compiling
 from mpm_nodes.data import Material, MpmNodesError, SurfaceTension, Thermal
-from mpm_nodes.graph import registry
+from mpm_nodes.graph.declare import registry
 from mpm_nodes.kernels.compile import jit, sources
 from mpm_nodes.materials.library import named_material
 from mpm_nodes.materials.parameters import BUILT_IN

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import MpmNodesError, Report, domain_named
-from mpm_nodes.graph.fusion import FusedStage
-from mpm_nodes.graph.substeps import PlannedStage
+from mpm_nodes.graph.plan.fusion import FusedStage
+from mpm_nodes.graph.plan.substeps import PlannedStage
 from mpm_nodes.solver.stores import Saved, Store
 
 Array = tuple[str, str]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Material
-from mpm_nodes.graph import keys
+from mpm_nodes.graph.time import keys
 from mpm_nodes.materials.contract import Law, LawError, law_of
 from mpm_nodes.materials.law_loops import law_loops
 from mpm_nodes.materials.over_temperature import TabledNumbers, tabled_law

@@ -30,7 +30,7 @@ import numpy as np
 
 from mpm_nodes import children, compiling
 from mpm_nodes.data import Material, Walls
-from mpm_nodes.graph.substeps import SubstepPlan
+from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.kernels.compile import jit, sources
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.kernel_counts import count_of

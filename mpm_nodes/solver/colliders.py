@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpm_nodes.data import COLLIDERS, Collider, CollisionRule, Limit, MpmNodesError, Walls
-from mpm_nodes.graph.clock import FrameClock
+from mpm_nodes.graph.time.clock import FrameClock
 from mpm_nodes.kernels.collisions import contact_rows, node_surfaces, response, sides
 from mpm_nodes.kernels.collisions import grid as collision_grid
 from mpm_nodes.kernels.collisions import paths as collision_paths

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from mpm_nodes.data import ATTRIBUTES, Material
-from mpm_nodes.graph.substeps import fields_touched, resolve
+from mpm_nodes.graph.plan.substeps import fields_touched, resolve
 from mpm_nodes.solver.coefficients import tabled_law
 from mpm_nodes.solver.phases import with_melts
 

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpm_nodes.data import BIRTH, Emitter, Material, MpmNodesError, Particles
-from mpm_nodes.graph import keys
-from mpm_nodes.graph.clock import Clock, FrameClock
+from mpm_nodes.graph.time import keys
+from mpm_nodes.graph.time.clock import Clock, FrameClock
 
 SAME_TIME = 1e-9
 """Share of a template's length within which a layer counts as out: rounding must not move it to the next substep."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mpm_nodes.data import all_domains
-from mpm_nodes.graph.substeps import SubstepPlan
+from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.solver.samples import SampleStore
 from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.stores import Store, make_store

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mpm_nodes.data import ATTRIBUTES
-from mpm_nodes.graph.fusion import fragments_of, runs_of
-from mpm_nodes.graph.substep_document import Substeps
-from mpm_nodes.graph.substeps import plan_substeps, resolve
+from mpm_nodes.graph.document.substep_document import Substeps
+from mpm_nodes.graph.plan.fusion import fragments_of, runs_of
+from mpm_nodes.graph.plan.substeps import plan_substeps, resolve
 from mpm_nodes.kernels.composition.fragments import OwnLoops
 from mpm_nodes.materials.contract import law as law_named
 from mpm_nodes.materials.law_loops import law_loops

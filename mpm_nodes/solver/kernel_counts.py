@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mpm_nodes.graph import registry, strict_json
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.files import strict_json
 
 SECONDS_A_KERNEL = 0.45
 """Of one core of an idle AMD EPYC, as znver3: the 192 kernels of a first `melting` solve take 90 s."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mpm_nodes.data import MpmNodesError, WallRule, Walls, domain_named
-from mpm_nodes.graph.substeps import SubstepPlan
+from mpm_nodes.graph.plan.substeps import SubstepPlan
 
 __all__ = ["period_of", "within"]
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpm_nodes.data import ATTRIBUTES, Kernel, domain_named
-from mpm_nodes.graph.fusion import FusedStage, fused
-from mpm_nodes.graph.hazards import Array
-from mpm_nodes.graph.registry import Registry
-from mpm_nodes.graph.substep_document import Substeps
-from mpm_nodes.graph.substeps import SubstepPlan, is_implicit, plan_substeps, resolve
+from mpm_nodes.graph.declare.registry import Registry
+from mpm_nodes.graph.document.substep_document import Substeps
+from mpm_nodes.graph.plan.fusion import FusedStage, fused
+from mpm_nodes.graph.plan.hazards import Array
+from mpm_nodes.graph.plan.substeps import SubstepPlan, is_implicit, plan_substeps, resolve
 from mpm_nodes.kernels.transfers.weights import DRIFT_LIMIT, reach
 from mpm_nodes.solver.shared_loops import shared_loop
 from mpm_nodes.solver.state import LIMITING

@@ -21,9 +21,9 @@ from mpm_nodes.data import (
     domain_named,
     merge_materials,
 )
-from mpm_nodes.graph.clock import Clock, FrameClock
-from mpm_nodes.graph.registry import Registry
-from mpm_nodes.graph.substeps import SubstepPlan, recipe_of
+from mpm_nodes.graph.declare.registry import Registry
+from mpm_nodes.graph.plan.substeps import SubstepPlan, recipe_of
+from mpm_nodes.graph.time.clock import Clock, FrameClock
 from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.advice import Advice
 from mpm_nodes.solver.auto_steps import Choice, choose_again

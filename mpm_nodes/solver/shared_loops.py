@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import StepContext
-from mpm_nodes.graph.fusion import StageRun, arguments_of, fragments_of
-from mpm_nodes.graph.substeps import PlannedStage, SubstepPlan
+from mpm_nodes.graph.plan.fusion import StageRun, arguments_of, fragments_of
+from mpm_nodes.graph.plan.substeps import PlannedStage, SubstepPlan
 from mpm_nodes.kernels.composition.block import Source
 from mpm_nodes.kernels.composition.fragments import STATE, Fragment, Idle, Lanes, Measure, Nodes, Removal
 from mpm_nodes.kernels.composition.generated import ComposedLoop, composed_loop

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpm_nodes.data import Kernel, MpmNodesError, domain_named
-from mpm_nodes.graph.substeps import SubstepPlan
+from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.kernels.collisions import contact_rows
 from mpm_nodes.kernels.collisions import sides as kernels
 from mpm_nodes.kernels.collisions.rules import STICKY

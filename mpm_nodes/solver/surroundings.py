@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 from mpm_nodes.data import Ambient, Collider, MpmNodesError
 from mpm_nodes.data.ambient import air_of
 from mpm_nodes.data.field_courses import at_frame
-from mpm_nodes.graph import keys
-from mpm_nodes.graph.substeps import SubstepPlan
+from mpm_nodes.graph.plan.substeps import SubstepPlan
+from mpm_nodes.graph.time import keys
 
 if TYPE_CHECKING:
     from mpm_nodes.solver.run import SubstepSolver

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Material, Particles
-from mpm_nodes.graph import registry
+from mpm_nodes.graph.declare import registry
 from mpm_nodes.kernels.tearing import tearing
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.remove_subgrid import remove_subgrid

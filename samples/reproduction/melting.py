@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from mpm_nodes.data import Material, Particles
-from mpm_nodes.graph.clock import Clock
-from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.materials.volumes import volume_ratios
 from mpm_nodes.solver.emission import Stream
 from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target

@@ -34,7 +34,7 @@ def compare(graph: Any) -> list[Figure]:
 
 def _solved(graph: Any, preconditioner: str) -> tuple[int, int, int, float]:
     """Return Krylov and Newton iterations, substeps and seconds of the first frames."""
-    from mpm_nodes.graph.executor import Evaluator
+    from mpm_nodes.graph.cook.executor import Evaluator
 
     graph.set("shoot.substeps", {"preset": "implicit_apic", "set": {"minimise_energy.preconditioner": preconditioner}})
     evaluator, begin = Evaluator(graph), time.perf_counter()

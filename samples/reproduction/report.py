@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.graph.folder import Folder
+from mpm_nodes.graph.files.folder import Folder
 
 
 def print_figures(title: str, found: Sequence[Any]) -> None:

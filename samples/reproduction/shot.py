@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Cancelled, Particles
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import CookResult
+from mpm_nodes.graph.cook.executor import CookResult
+from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.materials.volumes import volume_ratios
 
 

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from mpm_nodes.data import InputError
-from mpm_nodes.graph.executor import Evaluator
+from mpm_nodes.graph.cook.executor import Evaluator
 from mpm_nodes_samples.reproduction.figures import bottoms, rebound
 from mpm_nodes_samples.reproduction.preconditioner_study import compare
 from mpm_nodes_samples.reproduction.report import print_figures

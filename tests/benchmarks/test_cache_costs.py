@@ -7,7 +7,7 @@ import clouds
 import numpy as np
 import pytest
 
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.plan.validate import validate
 
 
 @pytest.mark.parametrize("cloud", [clouds.ball, clouds.splash])

@@ -5,8 +5,8 @@ import json
 import cache_sizes
 import pytest
 
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.plan.validate import validate
 
 
 def test_graphs_are_valid():

@@ -74,7 +74,7 @@ def test_what_could_not_be_measured_is_no_success(played, capsys, monkeypatch):
 
 def test_every_preset_has_a_cold_start():
     """A preset that is added is measured too."""
-    from mpm_nodes.graph import registry
+    from mpm_nodes.graph.declare import registry
 
     assert set(to_reach.PRESETS) == set(registry.default().presets)
 

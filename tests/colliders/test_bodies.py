@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpm_nodes.data import CollisionRule, GraphSettings, Material, MpmNodesError, Particles
-from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.declare import registry as registries
 from mpm_nodes.kernels.collisions import bodies as kernels
 from mpm_nodes.kernels.collisions import half_spaces
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY

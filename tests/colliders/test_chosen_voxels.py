@@ -11,8 +11,8 @@ import pytest
 from mpm_nodes import Graph
 from mpm_nodes.cli import main
 from mpm_nodes.data import FrameContext, GraphSettings
-from mpm_nodes.graph import preflight
-from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.nodes.collide import collide_usd, collide_vdb
 
 CELL = 0.1

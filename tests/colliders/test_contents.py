@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpm_nodes.graph import registry
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.nodes.collider_motion import box_mesh
 from usd_io.collider_meshes import StageMeshes
 

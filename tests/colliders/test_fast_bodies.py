@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.kernels.algebra import mat3
 
 MATTER = {

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import CollisionRule, FrameContext, GraphSettings, InputError, Mesh
-from mpm_nodes.graph.kept import Kept
-from mpm_nodes.graph.store import MemoryStore
+from mpm_nodes.graph.values.kept import Kept
+from mpm_nodes.graph.values.store import MemoryStore
 from mpm_nodes.kernels.collisions.posing import body_velocity, sample_body
 from mpm_nodes.kernels.level_sets.level_set import Bodies
 from mpm_nodes.nodes.collide import collide_box, collide_plane, collide_sphere, collide_usd, collide_vdb

@@ -9,15 +9,15 @@ import pytest
 
 import mpm_nodes
 from mpm_nodes.data import FrameContext, GraphSettings, MpmNodesError, Orientation
-from mpm_nodes.graph import keys
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.declarations import NodeDeclaration
-from mpm_nodes.graph.declare import node
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.evaluator import Evaluator
-from mpm_nodes.graph.lineage import knob_fact
-from mpm_nodes.graph.signatures import DeclarationError
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.declare.declarations import NodeDeclaration
+from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare.signatures import DeclarationError
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.plan.lineage import knob_fact
+from mpm_nodes.graph.plan.validate import validate
+from mpm_nodes.graph.time import keys
 from mpm_nodes.kernels.level_sets.level_set import POSE
 from mpm_nodes.nodes.collide import collide_box, collide_plane
 from mpm_nodes.nodes.emit import emit_box

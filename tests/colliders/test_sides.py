@@ -22,11 +22,11 @@ from mpm_nodes.data import (
     StepContext,
     Writes,
 )
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.declare import joins_copies, stage
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.registry import Registry
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.declare.decorators import joins_copies, stage
+from mpm_nodes.graph.declare.registry import Registry
+from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.kernels.level_sets.build import leaf_level_set
 from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET, PosedLevelSets
 from mpm_nodes.nodes.collide import collide_box

@@ -7,9 +7,9 @@ import pytest
 
 from mpm_nodes import Graph
 from mpm_nodes.data import Mesh
-from mpm_nodes.graph import preflight
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.nodes.collider_meshes import Solid
 from mpm_nodes.nodes.collider_motion import box_mesh
 from usd_io.openvdb_module import find_openvdb

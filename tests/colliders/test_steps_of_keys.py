@@ -7,7 +7,7 @@ import pytest
 
 from mpm_nodes import Graph, execute
 from mpm_nodes.data import FrameContext, GraphSettings
-from mpm_nodes.graph import keys
+from mpm_nodes.graph.time import keys
 from mpm_nodes.nodes import collide
 from mpm_nodes.solver.pace import COLLAPSE, LEAST_COLLAPSE, Pace, TooManySubsteps
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Collider, CollisionRule, Material, Particles, SurfaceTension, Thermal, WallRule, Walls
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
-from mpm_nodes.graph.registry import Registry
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.declare.registry import Registry
+from mpm_nodes.graph.plan.plan import SubstepPlan, plan_substeps
 from mpm_nodes.kernels.level_sets.level_set import BOX, SPHERE, PosedLevelSets
 from mpm_nodes.materials.contract import law_of
 from mpm_nodes.solver.run import SubstepSolver

@@ -178,11 +178,44 @@ def test_modules_do_not_import_in_circles():
 def test_graph_knows_no_physics():
     """The graph package imports nothing of this package but the data types, the opening of files, words for people, and itself."""
     ground = tuple(f"mpm_nodes.{each}" for each in ("graph", "data", "regular_files", "terminal", "compiling", "__"))
-    for path in (PACKAGE / "graph").glob("*.py"):
+    for path in (PACKAGE / "graph").rglob("*.py"):
         for line, name in imports_of(path):
             if name.split(".")[0] in ("mpm_nodes", "usd_io"):
                 known = name == "mpm_nodes" or name.startswith(ground)
-                assert known, f"{path.name}:{line} imports {name}"
+                assert known, f"{path.relative_to(ROOT)}:{line} imports {name}"
+
+
+GRAPH = "mpm_nodes.graph"
+GRAPH_LAYERS = ("reports", "files", "time", "values", "declare", "document", "plan", "revisions", "cook")
+"""Rooms of the graph package, the lowest first: each knows itself and those before it."""
+
+
+def climbs_in_graph(edges: dict[str, set[str]]) -> list[str]:
+    """Return the imports that go up, or to a place without a layer, among those of one module of the graph package by another."""
+    layer = {f"{GRAPH}.{name}": place for place, name in enumerate(GRAPH_LAYERS)}
+
+    def layer_of(module: str) -> int:
+        return layer.get(".".join(module.split(".")[:3]), len(layer))
+
+    inner = ((source, target) for source in edges for target in edges[source] if target.startswith(GRAPH))
+    found = [(source, target) for source, target in inner if source.startswith(GRAPH) and layer_of(target) > layer_of(source)]
+    return sorted(f"{source} imports {target}" for source, target in found)
+
+
+def test_climbs_in_graph_are_found():
+    """Down, within a layer and from outside is well; up is not, nor is a folder that has no layer."""
+    well = {f"{GRAPH}.plan.a": {f"{GRAPH}.plan.b", f"{GRAPH}.files.c", "mpm_nodes.data"}, "mpm_nodes.nodes.d": {f"{GRAPH}.cook.e"}}
+    assert climbs_in_graph(well) == []
+    assert climbs_in_graph({f"{GRAPH}.plan.a": {f"{GRAPH}.cook.b"}}) == [f"{GRAPH}.plan.a imports {GRAPH}.cook.b"]
+    assert climbs_in_graph({f"{GRAPH}.plan.a": {f"{GRAPH}.new.b"}}) == [f"{GRAPH}.plan.a imports {GRAPH}.new.b"]
+
+
+def test_no_import_climbs_within_graph():
+    """Its rooms lie on each other, and every module lies in one of them; imports in functions and for type checkers count."""
+    folder = PACKAGE / "graph"
+    assert climbs_in_graph({name: modules_imported(path) for name, path in MODULES.items() if folder in path.parents}) == []
+    lying = {path.relative_to(folder).parts[0] for path in folder.rglob("*.py")}
+    assert lying == {"__init__.py", *GRAPH_LAYERS}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=module_of)
@@ -209,8 +242,8 @@ def loaded_after(code: str) -> set[str]:
     [
         "import mpm_nodes",
         "from mpm_nodes import Graph, load_graph, node, stage, Particles, Material",
-        "from mpm_nodes.graph import registry; assert registry.nodes()",
-        "from mpm_nodes.graph.document import Graph; Graph().add('emit_box', 'box')",
+        "from mpm_nodes.graph.declare import registry; assert registry.nodes()",
+        "from mpm_nodes.graph.document.document import Graph; Graph().add('emit_box', 'box')",
         "import mpm_nodes.cli",
     ],
 )

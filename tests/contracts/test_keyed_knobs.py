@@ -12,16 +12,16 @@ import pytest
 from stage_scenes import NO_PRESET, presets
 
 from mpm_nodes.data import domain_names
-from mpm_nodes.graph import keys
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.declarations import NodeDeclaration, StageDeclaration
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.evaluator import Evaluator
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.fusion import fused
-from mpm_nodes.graph.knobs import NUMERIC, Knob
-from mpm_nodes.graph.plan import plan_substeps
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.declare.declarations import NodeDeclaration, StageDeclaration
+from mpm_nodes.graph.declare.knobs import NUMERIC, Knob
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.plan.fusion import fused
+from mpm_nodes.graph.plan.plan import plan_substeps
+from mpm_nodes.graph.plan.validate import validate
+from mpm_nodes.graph.time import keys
 from mpm_nodes.solver.coefficients import KeyedMaterials
 from mpm_nodes.solver.shared_loops import shared_loop
 from usd_io.openvdb_module import find_openvdb

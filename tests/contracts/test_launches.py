@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from mpm_nodes import children, search_path
-from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.document.document import Graph
 
 HOSTS = Path(search_path.OWN_ROOT) / "mpm_nodes" / "hosts"
 BROKEN = ("numpy", "numba", "llvmlite", "pxr", "argparse", "json", "subprocess", "tempfile", "yaml")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import ATTRIBUTES, Material, MpmNodesError
-from mpm_nodes.graph.declare import parse_docstring
+from mpm_nodes.graph.declare.decorators import parse_docstring
 from mpm_nodes.materials import contract
 from mpm_nodes.materials.contract import LawError, law, law_ids, law_of, register_law
 from mpm_nodes.materials.law_loops import law_loops

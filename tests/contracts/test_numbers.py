@@ -8,7 +8,7 @@ import math
 import pytest
 
 from mpm_nodes import cli
-from mpm_nodes.graph import registry
+from mpm_nodes.graph.declare import registry
 
 TEXTS = (
     "nan",

@@ -19,7 +19,7 @@ import pytest
 import mpm_nodes
 from mpm_nodes import cli
 from mpm_nodes.data import ATTRIBUTES, GraphSettings
-from mpm_nodes.graph import registry
+from mpm_nodes.graph.declare import registry
 from mpm_nodes.materials import contract
 from mpm_nodes.materials.library import LIBRARY
 from mpm_nodes.materials.parameters import BUILT_IN

@@ -12,10 +12,10 @@ import pytest
 
 from mpm_nodes import Graph
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, Material
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.declarations import NodeDeclaration
-from mpm_nodes.graph.evaluator import Evaluator
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.declare.declarations import NodeDeclaration
 from mpm_nodes.nodes.caches import read_points
 from mpm_nodes.nodes.collider_motion import box_mesh
 from mpm_nodes.nodes.secondary import emit_secondary

@@ -95,7 +95,7 @@ RIGHT = '''
 import numpy as np
 
 from mpm_nodes.data import A, Colliders, Grid, LiveParticles, Many, Particles, Previous, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare import node, stage
+from mpm_nodes.graph.declare.decorators import node, stage
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.arithmetic import const
 from mpm_nodes.materials.values import Coefficients, Matrix, State, Value

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.declare import registry as registries
 from mpm_nodes.hosts.spec import host_spec
 
 ROOT = Path(__file__).resolve().parents[2]

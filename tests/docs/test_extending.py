@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mpm_nodes.data import domain_named, domains
-from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.declare import registry as registries
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs/extending.md").read_text()
 

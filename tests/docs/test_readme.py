@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.plan.validate import validate
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "README.md").read_text()
@@ -44,7 +44,7 @@ def test_the_stage_shown_runs_from_a_folder_on_the_path(tmp_path):
     graph["nodes"]["fall"]["knobs"] = {"substeps": substeps}
     (tmp_path / "windy.json").write_text(json.dumps(graph))
     code = (
-        "import sys; from mpm_nodes import load_graph; from mpm_nodes.graph.executor import Evaluator;"
+        "import sys; from mpm_nodes import load_graph; from mpm_nodes.graph.cook.executor import Evaluator;"
         "value = Evaluator(load_graph(sys.argv[1])).value;"
         "print(*(value('fall.particles', frame)['position'][:, 0].mean() for frame in (1, 4)))"
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mpm_nodes.graph import registry, strict_json
-from mpm_nodes.graph.entries import MOST_NODES
-from mpm_nodes.graph.problems import MOST_KEPT, MOST_LINES
-from mpm_nodes.graph.stage_edits import MOST_EDITS
-from mpm_nodes.graph.substep_document import MOST_STAGES
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.entries import MOST_NODES
+from mpm_nodes.graph.document.stage_edits import MOST_EDITS
+from mpm_nodes.graph.document.substep_document import MOST_STAGES
+from mpm_nodes.graph.files import strict_json
+from mpm_nodes.graph.reports.problems import MOST_KEPT, MOST_LINES
 from mpm_nodes.selftest.parts import PARTS
 
 TOP = Path(__file__).parents[2]

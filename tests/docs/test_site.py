@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from mpm_nodes import cli
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.plan.validate import validate
 from mpm_nodes.materials.library import LIBRARY
 from mpm_nodes.preview.pictures import find_root
 from mpm_nodes.preview.scene import open_scene

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mpm_nodes.cli import parser
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.plan.validate import validate
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "samples").glob("*.md")])

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.stage_edits import EDITS
-from mpm_nodes.graph.substep_document import load_substeps
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.document.stage_edits import EDITS
+from mpm_nodes.graph.document.substep_document import load_substeps
+from mpm_nodes.graph.plan.validate import validate
 from usd_io.stage_reader import read_points
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -10,9 +10,9 @@ import pytest
 
 from mpm_nodes import Graph
 from mpm_nodes.data import Material, MpmNodesError
-from mpm_nodes.graph import preflight
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.moduli import moduli
 from mpm_nodes.nodes.bodies import Body
@@ -189,8 +189,8 @@ TEMPLATES = {
 @pytest.mark.parametrize(("name", "cell", "off"), [*((name, 0.08, 0.01) for name in TEMPLATES), ("disc", 0.01, 0.03)])
 def test_the_estimate_of_a_stream_is_what_comes_whatever_its_template(tmp_path: Path, monkeypatch, name, cell, off):
     """To 1 % of a disc from a mesh, a ball, a flat box, one askew, two boxes in one; to 3 % where few points stand for many."""
-    from mpm_nodes.graph.clock import Clock
-    from mpm_nodes.graph.evaluator import Evaluator
+    from mpm_nodes.graph.cook.evaluator import Evaluator
+    from mpm_nodes.graph.time.clock import Clock
     from mpm_nodes.solver.emission import emission_of
 
     if cell < 0.05:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import GraphSettings, Material, MpmNodesError, Particles
-from mpm_nodes.graph.clock import Clock
+from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.nodes import emit, streams
 from mpm_nodes.nodes.colours import colour_particles
 from mpm_nodes.solver.emission import Drops, emission_of

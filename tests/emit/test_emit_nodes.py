@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import Emitter, GraphSettings, InputError, Material, MpmNodesError, Particles
-from mpm_nodes.graph.declare import PreflightContext
+from mpm_nodes.graph.declare.decorators import PreflightContext
 from mpm_nodes.nodes import emit, streams
 from mpm_nodes.nodes.rotations import rotation_matrix
 from mpm_nodes.nodes.seeding import Seeding

@@ -9,9 +9,9 @@ import pytest
 
 from mpm_nodes import Graph
 from mpm_nodes.data import GraphSettings, Material, MpmNodesError, OutputError
-from mpm_nodes.graph import preflight
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.nodes import crowding as crowds
 from mpm_nodes.nodes.crowding import crowded_share
 from mpm_nodes.nodes.emit import emit_box, emit_sphere, merge_particles

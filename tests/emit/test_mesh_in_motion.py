@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import GraphSettings, Material
-from mpm_nodes.graph.kept import Kept
-from mpm_nodes.graph.store import MemoryStore
+from mpm_nodes.graph.values.kept import Kept
+from mpm_nodes.graph.values.store import MemoryStore
 from mpm_nodes.nodes import emit
 from mpm_nodes.nodes.rotations import rotation_matrix
 from mpm_nodes.nodes.seeding import Lattice, Seeding

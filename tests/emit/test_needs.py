@@ -12,10 +12,11 @@ import pytest
 from mpm_nodes import Graph
 from mpm_nodes.cli import main
 from mpm_nodes.data import LevelSet, Mesh, MpmNodesError, Particles
-from mpm_nodes.graph import preflight, registry
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 
 ROOT = Path(__file__).parents[2]
 FACTOR = 1.5

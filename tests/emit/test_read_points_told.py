@@ -10,9 +10,9 @@ from test_unread import HEAT, PLAIN, endless, solid, told
 
 from mpm_nodes import Graph
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.graph import preflight
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 
 SIZE = 0.08
 

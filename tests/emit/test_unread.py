@@ -8,10 +8,10 @@ import pytest
 
 from mpm_nodes import Graph
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.graph import preflight
-from mpm_nodes.graph.declarations import NodeDeclaration
-from mpm_nodes.graph.plan import plan_graph
-from mpm_nodes.graph.registry import nodes
+from mpm_nodes.graph.declare.declarations import NodeDeclaration
+from mpm_nodes.graph.declare.registry import nodes
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 
 HEAT, PLAIN = "explicit_heat", "explicit_apic"
 

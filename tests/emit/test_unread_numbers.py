@@ -11,7 +11,7 @@ from test_unread import told as warned
 
 from mpm_nodes import Graph
 from mpm_nodes.data import Material, TemperatureTable
-from mpm_nodes.graph.registry import stages
+from mpm_nodes.graph.declare.registry import stages
 from mpm_nodes.materials.library import named_material
 from mpm_nodes.nodes.bodies import Body
 from mpm_nodes.nodes.unread import WiredIn, unread

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mpm_nodes.graph.document import load_graph
+from mpm_nodes.graph.document.document import load_graph
 
 NODES = Path(__file__).parent / "nodes"
 SHOT = {

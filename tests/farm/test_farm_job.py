@@ -17,8 +17,8 @@ from mpm_nodes.farm import local
 from mpm_nodes.farm.job import PROGRAM_BYTES, FarmJob, Wedge, load_job, make_job
 from mpm_nodes.farm.submit import commands_of, template_of, write_submission
 from mpm_nodes.farm.values import combinations, label_of, parse_wedges, pieces
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.problems import GraphError
+from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.reports.problems import GraphError
 
 
 def openjd(*arguments: str, cwd: Path | None = None, seconds: float = 120.0) -> subprocess.CompletedProcess:
@@ -100,7 +100,7 @@ def test_a_job_is_frozen(graph, tmp_path):
 
 def test_input_files_are_found_from_the_job(tmp_path):
     """A path beside the graph becomes the absolute one."""
-    from mpm_nodes.graph.document import Graph
+    from mpm_nodes.graph.document.document import Graph
 
     (tmp_path / "scene").mkdir()
     (tmp_path / "scene/cloud.usda").write_text("#usda 1.0\n")

@@ -21,8 +21,8 @@ from mpm_nodes.farm.job import make_job
 from mpm_nodes.farm.local import run_here
 from mpm_nodes.farm.process import TaskProcess, killed
 from mpm_nodes.farm.submit import write_submission
-from mpm_nodes.graph.document import Graph, load_graph
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.document.document import Graph, load_graph
 
 
 def wait_for(condition, seconds: float = 120.0) -> None:

@@ -12,9 +12,9 @@ from mpm_nodes import cli
 from mpm_nodes.data import InputError, MpmNodesError, OutputError
 from mpm_nodes.farm import join
 from mpm_nodes.farm.join import join_parts
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.problems import GraphError
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.reports.problems import GraphError
 
 
 def chunks(graph, root, spans):

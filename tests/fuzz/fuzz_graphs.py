@@ -18,7 +18,7 @@ import atheris
 
 with atheris.instrument_imports(include=["mpm_nodes.graph", "mpm_nodes.nodes", "mpm_nodes.data", "mpm_nodes.regular_files"]):
     from mpm_nodes.commands.packaged_samples import samples_folder
-    from mpm_nodes.graph import registry
+    from mpm_nodes.graph.declare import registry
     from mpm_nodes.selftest import graphs, mutants
 
 KNOWN = registry.load(path="", entry_points=False)

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpm_nodes.data import FrameContext, GraphSettings, Many, Metres, MpmNodesError, Previous, Range
-from mpm_nodes.graph.declare import PreflightContext, node
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.registry import Registry
+from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.declare.registry import Registry
+from mpm_nodes.graph.document.document import Graph
 
 calls: Counter[str] = Counter()
 needs: dict[str, Callable[[PreflightContext], dict[str, Any]]] = {}

@@ -11,14 +11,14 @@ from fake_nodes import REGISTRY, calls, content, shot
 
 from mpm_nodes import cli
 from mpm_nodes.data import Cancelled, InputError, OutputError
-from mpm_nodes.graph import registry
-from mpm_nodes.graph.again import AgainRefused
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.problems import GraphError
-from mpm_nodes.graph.repair import find_faults
-from mpm_nodes.graph.resume import ResumeRefused
-from mpm_nodes.graph.revision import Revision
+from mpm_nodes.graph.cook.again import AgainRefused
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.cook.repair import find_faults
+from mpm_nodes.graph.cook.resume import ResumeRefused
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.reports.problems import GraphError
+from mpm_nodes.graph.revisions.revision import Revision
 
 
 def points(folder, frame):
@@ -114,7 +114,7 @@ def test_a_cook_again_of_a_cook_again(tmp_path, older):
 
 def test_one_store_does_not_mix_the_cooks(tmp_path, older):
     """Values that stay in memory between cooks are told apart: what follows on taken frames is not what a whole cook has."""
-    from mpm_nodes.graph.store import MemoryStore
+    from mpm_nodes.graph.values.store import MemoryStore
 
     store, graph = MemoryStore(1 << 24), shot(push=0.5)
     execute(graph, out=tmp_path / "other", store=store)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import InputError
-from mpm_nodes.graph.archive import read_archive, write_archive
+from mpm_nodes.graph.files.archive import read_archive, write_archive
 
 
 def test_archive_keeps_values_and_refuses_damage(tmp_path):

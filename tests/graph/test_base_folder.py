@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.document.document import Graph
 
 READERS = {
     name: [knob.name for knob in declaration.knobs if knob.kind == "path"]

@@ -9,10 +9,10 @@ from fake_nodes import REGISTRY, calls, content, shot
 
 from mpm_nodes import cli
 from mpm_nodes.data import OutputError
-from mpm_nodes.graph import registry
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.revision import Revision
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.revisions.revision import Revision
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_what_does_not_come_out_as_it_was_is_cooked_with_all_after_it(tmp_path, 
 
     folder = tmp_path / "out" / "r001"
     (folder / "points" / "points.0003.bin").unlink()
-    from mpm_nodes.graph.repair import _Repairing
+    from mpm_nodes.graph.cook.repair import _Repairing
 
     monkeypatch.setattr(_Repairing, "restore", lambda self, wanted, **facts: False)
     calls.clear()

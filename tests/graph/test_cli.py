@@ -14,7 +14,8 @@ import pytest
 from fake_nodes import REGISTRY, calls, needs, shot
 
 from mpm_nodes import cli, verification
-from mpm_nodes.graph import events, registry
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.reports import events
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -9,8 +9,8 @@ import pytest
 
 from mpm_nodes import cli
 from mpm_nodes.bench import overhead
-from mpm_nodes.graph.plan import plan_substeps
-from mpm_nodes.graph.registry import Registry
+from mpm_nodes.graph.declare.registry import Registry
+from mpm_nodes.graph.plan.plan import plan_substeps
 
 
 def test_empty_stages_are_planned_and_all_called():

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import ATTRIBUTES, GraphSettings
-from mpm_nodes.graph import keys
-from mpm_nodes.graph.clock import Clock, per_second_of_the_shot, seconds_in_unit
+from mpm_nodes.graph.time import keys
+from mpm_nodes.graph.time.clock import Clock, per_second_of_the_shot, seconds_in_unit
 
 RATES = (23.976, 24.0, 25.0, 30.0, 48.0, 60.0, 120.0)
 STARTS = (0, -7, 1, 1001)

@@ -14,11 +14,11 @@ from mpm_nodes import cli
 from mpm_nodes.data import InputError, Particles
 from mpm_nodes.farm import gather
 from mpm_nodes.farm.job import load_job
-from mpm_nodes.graph import registry
-from mpm_nodes.graph.archive import read_archive, write_archive
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.folder import json_bytes
-from mpm_nodes.graph.records import _seal
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.files.archive import read_archive, write_archive
+from mpm_nodes.graph.files.folder import json_bytes
+from mpm_nodes.graph.revisions.records import _seal
 from mpm_nodes.solver import state
 from mpm_nodes.solver.restored import refuse_unsound
 from mpm_nodes.solver.stores import Saved

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from mpm_nodes import cli
-from mpm_nodes.graph import registry
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.folder import json_bytes
-from mpm_nodes.graph.records import _seal
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.files.folder import json_bytes
+from mpm_nodes.graph.revisions.records import _seal
 
 pytest.importorskip("pxr")
 

@@ -26,7 +26,7 @@ from mpm_nodes.data import (
     SubstepGraph,
     Vec3,
 )
-from mpm_nodes.graph.declare import DeclarationError, node, parse_docstring, stage
+from mpm_nodes.graph.declare.decorators import DeclarationError, node, parse_docstring, stage
 
 
 class Colour(enum.Enum):

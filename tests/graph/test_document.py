@@ -13,9 +13,9 @@ import pytest
 from outer_nodes import Side
 
 from mpm_nodes.data import InputError, OutputError
-from mpm_nodes.graph.document import Graph, apply_override, load_graph
-from mpm_nodes.graph.problems import GraphError
-from mpm_nodes.graph.registry import Registry
+from mpm_nodes.graph.declare.registry import Registry
+from mpm_nodes.graph.document.document import Graph, apply_override, load_graph
+from mpm_nodes.graph.reports.problems import GraphError
 
 REGISTRY = Registry([f.declaration for f in (*outer_nodes.NODES, *plan_stages.STAGES)])
 
@@ -141,7 +141,7 @@ def test_a_graph_given_as_a_dict_is_held_to_the_same_rules():
 
 def test_an_oversized_file_is_not_read(tmp_path, monkeypatch):
     """A file above the limit is refused by its size alone."""
-    monkeypatch.setattr("mpm_nodes.graph.strict_json.read.__defaults__", (100,))
+    monkeypatch.setattr("mpm_nodes.graph.files.strict_json.read.__defaults__", (100,))
     path = tmp_path / "shot.json"
     path.write_text(" " * 101)
     with pytest.raises(GraphError, match="larger than 100 bytes"):

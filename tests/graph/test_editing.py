@@ -8,13 +8,13 @@ from fake_nodes import REGISTRY as FAKES
 from fake_nodes import Cloud, calls
 
 from mpm_nodes.data import Many
-from mpm_nodes.graph.declare import node
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.plan import plan_graph
-from mpm_nodes.graph.problems import GraphError
-from mpm_nodes.graph.registry import Registry
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare.registry import Registry
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.plan.plan import plan_graph
+from mpm_nodes.graph.plan.validate import validate
+from mpm_nodes.graph.reports.problems import GraphError
 
 REGISTRY = Registry(function.declaration for function in outer_nodes.NODES)
 

@@ -13,9 +13,9 @@ import pytest
 from fake_nodes import shot
 
 from mpm_nodes import compiling
-from mpm_nodes.graph.events import ConsoleLines, EventStream, JsonLines, Thinned, duration
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.figures import FrameTally, time_left
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.reports.events import ConsoleLines, EventStream, JsonLines, Thinned, duration
+from mpm_nodes.graph.reports.figures import FrameTally, time_left
 
 
 def cooked(**options) -> list[dict]:

@@ -10,12 +10,13 @@ import pytest
 from fake_nodes import REGISTRY, Solver, calls, content, needs, shot
 
 from mpm_nodes.data import Cancelled, InputError, MpmNodesError, OutputError
-from mpm_nodes.graph import executor, preflight
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.evaluator import Evaluator, NodeFailed
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.problems import GraphError
-from mpm_nodes.graph.store import DiskStore, MemoryStore
+from mpm_nodes.graph.cook import executor
+from mpm_nodes.graph.cook.evaluator import Evaluator, NodeFailed
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.reports.problems import GraphError
+from mpm_nodes.graph.values.store import DiskStore, MemoryStore
 
 
 @pytest.fixture(autouse=True)

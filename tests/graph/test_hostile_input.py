@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from mpm_nodes import cli
-from mpm_nodes.graph import registry
-from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.terminal import MOST_LINES, plain, plain_lines
 
 
@@ -110,7 +110,7 @@ def test_no_escape_code_reaches_the_terminal(tmp_path, place, capsys):
 
 def test_progress_shows_no_escape_code(capsys):
     """Messages of nodes and labels of materials go through the same filter."""
-    from mpm_nodes.graph.events import ConsoleLines
+    from mpm_nodes.graph.reports.events import ConsoleLines
 
     show = ConsoleLines(sys.stderr, tty=False)
     show({"event": "warning", "message": "\x1b[2Jred", "where": "\x9bnode"})

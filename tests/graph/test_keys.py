@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpm_nodes.graph import keys
+from mpm_nodes.graph.time import keys
 
 KEYS = [[0, 0.0, "linear"], [10, 20.0, "step"], [20, 5.0, "smooth"], [30, 15.0, "linear"]]
 

@@ -17,8 +17,8 @@ import json, os, random, signal, sys, time
 from pathlib import Path
 sys.path[:0] = [{here!r}, {root!r}]
 from fake_nodes import content, shot
-from mpm_nodes.graph import transaction
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.revisions import transaction
+from mpm_nodes.graph.cook.executor import execute
 
 END, base = 3, Path({base!r})
 

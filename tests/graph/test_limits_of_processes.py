@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from mpm_nodes.graph import registry
-from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import Graph
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and limits of POSIX")
 

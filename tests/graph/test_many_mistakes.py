@@ -6,11 +6,14 @@ import tracemalloc
 
 import pytest
 
-from mpm_nodes.graph import keys, preflight, registry, strict_json
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.plan import plan_graph
-from mpm_nodes.graph.problems import MOST_KEPT, GraphError, Problem, Problems
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.files import strict_json
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
+from mpm_nodes.graph.plan.validate import validate
+from mpm_nodes.graph.reports.problems import MOST_KEPT, GraphError, Problem, Problems
+from mpm_nodes.graph.time import keys
 
 
 def graph_of(entries: dict) -> dict:
@@ -105,7 +108,7 @@ def test_a_flood_of_mistakes_is_counted_and_few_are_kept(what, stopwatch):
 
 def test_problems_count_what_they_do_not_keep(monkeypatch):
     """By each way that problems come in; cures of those that are not kept are not looked for."""
-    monkeypatch.setattr("mpm_nodes.graph.problems.MOST_KEPT", 3)
+    monkeypatch.setattr("mpm_nodes.graph.reports.problems.MOST_KEPT", 3)
     found = Problems(Problem(str(n), "is wrong") for n in range(5))
     assert (len(found), found.more) == (3, 2)
     found.add("x", "is wrong", cure=lambda: pytest.fail("is looked for"))

@@ -17,13 +17,13 @@ from fake_nodes import REGISTRY, Cloud, calls, shot
 
 import mpm_nodes
 from mpm_nodes.data import FrameContext
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.declare import node
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.kept import Kept
-from mpm_nodes.graph.registry import Registry
-from mpm_nodes.graph.store import MemoryStore
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare.registry import Registry
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.values.kept import Kept
+from mpm_nodes.graph.values.store import MemoryStore
 
 MEGABYTE = 1 << 20
 PACKAGE = Path(mpm_nodes.__file__).parent
@@ -240,7 +240,7 @@ def test_a_cook_changes_no_container_of_a_module(tmp_path):
     assert containers() == before
 
 
-@pytest.mark.parametrize("path", sorted([*(PACKAGE / "graph").glob("*.py"), *(PACKAGE / "nodes").glob("*.py")]), ids=str)
+@pytest.mark.parametrize("path", sorted([*(PACKAGE / "graph").rglob("*.py"), *(PACKAGE / "nodes").glob("*.py")]), ids=str)
 def test_no_module_of_graph_or_nodes_remembers_calls(path):
     """No cache decorators and no `global` in these packages; Python's own warnings are the exception."""
     tree = ast.parse(path.read_text())

@@ -6,11 +6,11 @@ import pytest
 
 from mpm_nodes import cli
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.graph import registry
-from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import Graph
 
 OWN = '''from mpm_nodes.data import A, Grid, Reads, Stage, Writes
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare.decorators import stage
 
 
 @stage(label="Gusts")

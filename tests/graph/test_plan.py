@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from plan_stages import substeps
 
 from mpm_nodes.data import FrameContext, Mesh
-from mpm_nodes.graph.declare import node
-from mpm_nodes.graph.document import Graph, load_graph
-from mpm_nodes.graph.plan import FRAMES_OF_KEYS, Plan, plan_graph
-from mpm_nodes.graph.problems import GraphError
-from mpm_nodes.graph.registry import Registry
+from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare.registry import Registry
+from mpm_nodes.graph.document.document import Graph, load_graph
+from mpm_nodes.graph.plan.plan import FRAMES_OF_KEYS, Plan, plan_graph
+from mpm_nodes.graph.reports.problems import GraphError
 
 REGISTRY = Registry([f.declaration for f in (*outer_nodes.NODES, *plan_stages.STAGES)])
 
@@ -297,7 +297,7 @@ def test_frames_before_the_start_do_not_reach_into_the_shot():
 
 def test_large_files_count_by_size_and_time(tmp_path, monkeypatch):
     """Files above the limit are not read."""
-    monkeypatch.setattr("mpm_nodes.graph.lineage.LARGEST_DIGESTED", 2)
+    monkeypatch.setattr("mpm_nodes.graph.plan.lineage.LARGEST_DIGESTED", 2)
     (tmp_path / "bowl.usd").write_bytes(b"one")
     before = keys_at(build(tmp_path))
     os.utime(tmp_path / "bowl.usd", (1, 1))

@@ -10,9 +10,9 @@ import pytest
 from plan_stages import registry, substeps
 
 from mpm_nodes.data import Colliders, Grid, Kernel, Particles, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare import DeclarationError, stage
-from mpm_nodes.graph.fusion import FusedStage, StageRun, fused, runs_of
-from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
+from mpm_nodes.graph.declare.decorators import DeclarationError, stage
+from mpm_nodes.graph.plan.fusion import FusedStage, StageRun, fused, runs_of
+from mpm_nodes.graph.plan.plan import SubstepPlan, plan_substeps
 
 
 @dataclass(frozen=True)

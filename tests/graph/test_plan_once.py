@@ -8,9 +8,12 @@ from collections import Counter
 import pytest
 
 from mpm_nodes.cli import main
-from mpm_nodes.graph import evaluator, hazards, plan, strict_json, substep_document, substeps, validate
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook import evaluator
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.document import substep_document
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.files import strict_json
+from mpm_nodes.graph.plan import hazards, plan, substeps, validate
 from mpm_nodes.solver import program
 
 

@@ -13,10 +13,10 @@ from fake_nodes import content, shot
 
 from mpm_nodes import cli
 from mpm_nodes.data import InputError, MpmNodesError, OutputError
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.folder import Folder, json_bytes
-from mpm_nodes.graph.revision import Revision, temporary_files
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.files.folder import Folder, json_bytes
+from mpm_nodes.graph.revisions.revision import Revision, temporary_files
 
 LONG = "n" * 5000
 BAD_NAMES = [
@@ -201,7 +201,7 @@ def test_a_folder_swapped_for_a_link_between_two_steps_is_not_followed(tmp_path,
 @pytest.mark.parametrize("held", [True, False], ids=["held", "looked at"])
 def test_both_ways_to_refuse_links_refuse_them(tmp_path, monkeypatch, held):
     """Systems that cannot open relative to a folder look first; links at the end and on the way are refused there too."""
-    from mpm_nodes.graph import folder as module
+    from mpm_nodes.graph.files import folder as module
 
     if held and not module.HELD:
         pytest.skip("this system looks")

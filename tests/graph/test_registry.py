@@ -8,12 +8,12 @@ import sys
 import outer_nodes
 import pytest
 
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.registry import Registry, RegistryError
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.declare.registry import Registry, RegistryError
 
 NODE = '''
 from mpm_nodes.data import Mesh
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare.decorators import node
 
 
 @node(category="Mine", label="Mine")
@@ -131,7 +131,7 @@ def test_entry_points_of_installed_packages_are_found(tmp_path):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-package\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[mpm_nodes]\ntheirs = their_package\n")
-    code = "from mpm_nodes.graph import registry as r; print(list(r.load('', builtin=False).nodes()))"
+    code = "from mpm_nodes.graph.declare import registry as r; print(list(r.load('', builtin=False).nodes()))"
     out = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {code}"],
         capture_output=True,

@@ -13,11 +13,11 @@ from fake_nodes import REGISTRY, Solver, calls, content, shot
 
 import mpm_nodes
 from mpm_nodes.data import OutputError
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.folder import Folder
-from mpm_nodes.graph.resume import ResumeRefused
-from mpm_nodes.graph.revision import Revision
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.cook.resume import ResumeRefused
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.files.folder import Folder
+from mpm_nodes.graph.revisions.revision import Revision
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_the_command_to_continue_has_the_frames_that_were_asked_for(tmp_path, mo
     """Frames 2 to 4 that are stopped are continued to 4 by the line that is printed, not to the end of the shot."""
     from mpm_nodes import cli
     from mpm_nodes.commands import cook
-    from mpm_nodes.graph import registry
+    from mpm_nodes.graph.declare import registry
 
     monkeypatch.setattr(registry, "default", lambda: REGISTRY)
     (tmp_path / "shot.json").write_text(json.dumps(shot().to_json()))
@@ -163,7 +163,7 @@ def test_another_state_format_is_refused(tmp_path, monkeypatch):
     """States that would be misread are refused, both the cook's own format and that of a node's state."""
     execute(shot(), out=tmp_path, frames=(1, 3))
     with monkeypatch.context() as patch:
-        patch.setattr("mpm_nodes.graph.resume.STATE_FORMAT", 2)
+        patch.setattr("mpm_nodes.graph.cook.resume.STATE_FORMAT", 2)
         with pytest.raises(ResumeRefused, match="with state format 1, this version continues format 2"):
             execute(shot(), out=tmp_path, resume=True)
     monkeypatch.setattr(Solver, "STATE_FORMAT", 7, raising=False)
@@ -225,7 +225,7 @@ def test_disk_full_while_the_checkpoint_is_written(tmp_path, monkeypatch):
     def reserve(transaction, parts):
         return pathlib.Path("/dev/full") if parts[0] == "checkpoints" and transaction.frame == 2 else before(transaction, parts)
 
-    from mpm_nodes.graph.transaction import FrameTransaction
+    from mpm_nodes.graph.revisions.transaction import FrameTransaction
 
     before = FrameTransaction._reserve
     monkeypatch.setattr(FrameTransaction, "_reserve", reserve)

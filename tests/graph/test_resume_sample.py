@@ -14,8 +14,8 @@ ROOT = Path(__file__).parent.parent.parent
 COOK = """
 import os, signal, sys
 from mpm_nodes.commands.packaged_samples import sample_graph
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.cook.executor import execute
 
 out, dies = sys.argv[1:]
 graph = load_graph(sample_graph("demo"))

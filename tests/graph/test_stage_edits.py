@@ -9,15 +9,15 @@ import plan_stages
 import pytest
 
 from mpm_nodes.data import Grid, Particles, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.declare import stage
-from mpm_nodes.graph.document import Graph, load_graph
-from mpm_nodes.graph.hazards import order_problems
-from mpm_nodes.graph.problems import GraphError
-from mpm_nodes.graph.recipe import SubstepRecipe
-from mpm_nodes.graph.substep_document import load_substeps, raw_fact
-from mpm_nodes.graph.substeps import plan_substeps
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.document.document import Graph, load_graph
+from mpm_nodes.graph.document.recipe import SubstepRecipe
+from mpm_nodes.graph.document.substep_document import load_substeps, raw_fact
+from mpm_nodes.graph.plan.hazards import order_problems
+from mpm_nodes.graph.plan.substeps import plan_substeps
+from mpm_nodes.graph.plan.validate import validate
+from mpm_nodes.graph.reports.problems import GraphError
 
 
 @stage(label="Gust")

@@ -10,7 +10,7 @@ import pytest
 from fake_nodes import Cloud
 
 from mpm_nodes.data import Material, Particles
-from mpm_nodes.graph.store import ABSENT, DiskStore, MemoryStore, freeze, size_in_bytes
+from mpm_nodes.graph.values.store import ABSENT, DiskStore, MemoryStore, freeze, size_in_bytes
 
 
 @dataclass(frozen=True)

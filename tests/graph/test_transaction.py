@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import InputError, OutputError
-from mpm_nodes.graph import transaction as transaction_module
-from mpm_nodes.graph.clean import removable
-from mpm_nodes.graph.revision import Revision, check_writable, list_revisions, temporary_files
-from mpm_nodes.graph.transaction import file_frame, frame_offset
+from mpm_nodes.graph.revisions import transaction as transaction_module
+from mpm_nodes.graph.revisions.clean import removable
+from mpm_nodes.graph.revisions.revision import Revision, check_writable, list_revisions, temporary_files
+from mpm_nodes.graph.revisions.transaction import file_frame, frame_offset
 
 MANIFEST = {"package_version": "0", "graph_digest": "d", "frame_offset": 0}
 
@@ -403,7 +403,7 @@ def test_record_and_manifest_are_plain_json_without_times(tmp_path):
 
 def test_a_thread_that_never_begins_stops_no_frame(tmp_path, monkeypatch):
     """Where memory runs out as a thread begins, Python drops it and tells nobody: the frame does the work itself, in order."""
-    from mpm_nodes.graph import background
+    from mpm_nodes.graph.revisions import background
 
     for start in (
         lambda function, arguments: 7,
@@ -421,7 +421,7 @@ def test_a_thread_that_never_begins_stops_no_frame(tmp_path, monkeypatch):
 
 def test_work_beside_the_owner_is_done_once_and_in_order():
     """Two hundred tasks, some waited for at once: each runs once, none before those given earlier; errors reach who asks."""
-    from mpm_nodes.graph.background import Background
+    from mpm_nodes.graph.revisions.background import Background
 
     worker, order = Background(), []
     tasks = []

@@ -7,13 +7,14 @@ import random
 import pytest
 
 from mpm_nodes.data import MpmNodesError, Particles
-from mpm_nodes.graph import preflight, registry
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.evaluator import Evaluator
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.plan import plan_graph
-from mpm_nodes.graph.problems import GraphError
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
+from mpm_nodes.graph.plan.validate import validate
+from mpm_nodes.graph.reports.problems import GraphError
 
 READ_FILES = {"air_vdb", "emit_mesh", "emit_level_set", "read_points", "retime_points", "emit_secondary"}
 NODES = {name: each for name, each in registry.nodes().items() if name not in READ_FILES and not name.endswith(("_usd", "_vdb"))}

@@ -11,11 +11,11 @@ import pytest
 from outer_nodes import Side
 from plan_stages import substeps
 
-from mpm_nodes.graph.document import Graph, load_graph
-from mpm_nodes.graph.plan import plan_graph
-from mpm_nodes.graph.problems import GraphError
-from mpm_nodes.graph.registry import Registry
-from mpm_nodes.graph.validate import check, validate
+from mpm_nodes.graph.declare.registry import Registry
+from mpm_nodes.graph.document.document import Graph, load_graph
+from mpm_nodes.graph.plan.plan import plan_graph
+from mpm_nodes.graph.plan.validate import check, validate
+from mpm_nodes.graph.reports.problems import GraphError
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import mpm_nodes
-from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.document.document import Graph
 
 ROOT = Path(mpm_nodes.__file__).parent
 PROGRAM = [sys.executable, "-P", "-m", "mpm_nodes.cli"]
@@ -20,7 +20,7 @@ NODE = """
 import ctypes, os, sys
 from typing import Annotated as A
 from mpm_nodes.data import Particles, Unitless
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare.decorators import node
 print("at import")
 os.write(1, b"3" + bytes([10]))
 

@@ -15,9 +15,9 @@ import pytest
 import mpm_nodes
 from mpm_nodes import cli
 from mpm_nodes.data import MpmNodesError, OutputError
-from mpm_nodes.graph.clean import removable
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.folder import holds_json, replace_named
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.files.folder import holds_json, replace_named
+from mpm_nodes.graph.revisions.clean import removable
 
 PRECIOUS = b'{"format": "a file of somebody else", "nodes": []}'
 ROOT = Path(mpm_nodes.__file__).parent.parent
@@ -252,7 +252,7 @@ def test_old_revisions_leave_what_no_record_names(tmp_path):
     """A user's file in an old revision stays, in the folder that it is in; all that the cook made is gone."""
     from fake_nodes import shot
 
-    from mpm_nodes.graph.executor import execute
+    from mpm_nodes.graph.cook.executor import execute
 
     for _ in range(2):
         execute(shot(), out=tmp_path, frames=(1, 2))
@@ -290,9 +290,9 @@ def test_clearing_kernels_deletes_kernels_only(tmp_path, monkeypatch, capsys):
 # ---------------------------------------------------------------- no other way
 WRITING = {"write_text", "write_bytes", "rmtree", "copyfile", "copy2", "copytree", "hardlink_to", "symlink_to", "mkfifo"}
 ALLOWED = {
-    "mpm_nodes/graph/folder.py": "the functions themselves",
-    "mpm_nodes/graph/again.py": "copies into names that Folder has made",
-    "mpm_nodes/graph/store.py": "a cache folder of ours, by temporary names",
+    "mpm_nodes/graph/files/folder.py": "the functions themselves",
+    "mpm_nodes/graph/cook/again.py": "copies into names that Folder has made",
+    "mpm_nodes/graph/values/store.py": "a cache folder of ours, by temporary names",
     "mpm_nodes/terminal.py": "its own stdout",
     "mpm_nodes/farm/join.py": "a transaction's temporary names",
     "mpm_nodes/farm/process.py": "what Folder has opened",

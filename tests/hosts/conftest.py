@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from mpm_nodes import cli
-from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.declare import registry as registries
 
 
 @pytest.fixture(scope="session")

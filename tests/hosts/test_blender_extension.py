@@ -15,7 +15,7 @@ import pytest
 from blender_process import in_blender
 
 from mpm_nodes.cli import main
-from mpm_nodes.graph import registry
+from mpm_nodes.graph.declare import registry
 from mpm_nodes.hosts.blender import FOLDER, build
 
 ALLOWED = {"bmesh", "bpy", "bpy_extras", "gpu", "gpu_extras", "mathutils", *sys.stdlib_module_names}

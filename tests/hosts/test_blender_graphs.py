@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from blender_process import ROOT, in_blender
 
-from mpm_nodes.graph import keys, registry
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.plan import plan_graph
-from mpm_nodes.graph.substep_document import load_substeps, raw_fact
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.document.substep_document import load_substeps, raw_fact
+from mpm_nodes.graph.plan.plan import plan_graph
+from mpm_nodes.graph.plan.validate import validate
+from mpm_nodes.graph.time import keys
 
 FILES = [*sorted((ROOT / "samples").glob("*.json")), ROOT / "docs" / "snowball.json"]
 
@@ -146,7 +147,7 @@ answer["upgraded"] = graph_file.save(tree)
 
 CLAY = '''
 from mpm_nodes.data import Material
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare.decorators import node
 
 
 def from_first(knobs, inputs):

@@ -9,8 +9,8 @@ import pytest
 from blender_process import in_blender
 
 from mpm_nodes.data import GraphSettings
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.document.document import load_graph
 from mpm_nodes.nodes.emit import emit_mesh
 from mpm_nodes.nodes.materials import material_liquid
 from mpm_nodes.nodes.seeding import Lattice

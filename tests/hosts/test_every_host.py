@@ -223,7 +223,7 @@ def cache_of(revision: Path) -> list[bytes]:
 def expected_cache(folder: Path) -> list[bytes]:
     """Return what the same shot gives from Python."""
     from mpm_nodes import Graph
-    from mpm_nodes.graph.executor import execute
+    from mpm_nodes.graph.cook.executor import execute
 
     graph = Graph(**{**SETTINGS, "end": 3})
     made: dict[str, Any] = {}

@@ -150,7 +150,7 @@ USER_NODE = '''
 import enum
 from pathlib import Path
 from mpm_nodes.data import A, Degrees, OutputPath, Particles, Range, Unit
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare.decorators import node
 
 class Count(enum.Enum):
     """How many."""
@@ -191,7 +191,7 @@ def test_a_users_node_gets_an_asset_too(tmp_path, monkeypatch):
     """A node with knobs of every kind, far values and quotes in its texts: its asset passes, and its values come back."""
     import fake_hou
 
-    from mpm_nodes.graph import registry as registries
+    from mpm_nodes.graph.declare import registry as registries
     from mpm_nodes.hosts.spec import host_spec
 
     (tmp_path / "mine").mkdir()

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from test_houdini_cook import graph_of, make, small_shot
 
-from mpm_nodes.graph import strict_json
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.files import strict_json
+from mpm_nodes.graph.plan.validate import validate
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(path for folder in ("samples", "docs") for path in (ROOT / folder).glob("*.json"))
@@ -102,7 +102,7 @@ def test_sample_graphs_come_back_equal(houdini, path, tmp_path):
 @pytest.mark.parametrize("path", PRESETS, ids=lambda path: path.stem)
 def test_whole_substep_graphs_come_back_equal(houdini, path, tmp_path):
     """A substep graph in a solve becomes a network of stages, and the network becomes the same substep graph."""
-    from mpm_nodes.graph.substep_document import load_substeps
+    from mpm_nodes.graph.document.substep_document import load_substeps
 
     graph = load_graph(FULL, base=tmp_path)
     graph.nodes["fall"].knobs["substeps"] = strict_json.read(path)
@@ -118,7 +118,7 @@ def test_a_preset_unfolds_into_its_stages(houdini):
     """The button makes the stages of the chosen preset with its settings; wires and numbers are those of the preset."""
     import hou
 
-    from mpm_nodes.graph.substep_document import load_substeps
+    from mpm_nodes.graph.document.substep_document import load_substeps
 
     cook = small_shot(houdini)
     fall = houdini.work.node("fall")

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from emitted_events import kinds_emitted
 
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.substep_document import load_substeps
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.document.substep_document import load_substeps
 from mpm_nodes.hosts import spec as spec_module
 from mpm_nodes.solver.auto_steps import CHOICE
 

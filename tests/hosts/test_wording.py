@@ -51,7 +51,7 @@ def said() -> list[tuple[str, str]]:
 NOT_SHOWN = {
     "cli.py": ("--version", "--debug", "show the traceback", "--help"),  # the parser's own arguments and help
     "supervisor.py": ("--debug",),
-    "graph/document.py": ("--set ", "write --set"),  # mistakes of --set, which no host gives
+    "graph/document/document.py": ("--set ", "write --set"),  # mistakes of --set, which no host gives
     "preview/blender_script.py": ("--",),
     "preview/pictures.py": ("--",),
     "preview/scene.py": ("--",),

@@ -10,7 +10,7 @@ import numba.extending
 import pytest
 
 from mpm_nodes import compiling
-from mpm_nodes.graph.events import ConsoleLines, JobLines
+from mpm_nodes.graph.reports.events import ConsoleLines, JobLines
 from mpm_nodes.kernels.compile import jit, kernel_cache
 from mpm_nodes.kernels.compile.kernel_cache import KernelCache
 

@@ -9,9 +9,9 @@ import pytest
 
 import mpm_nodes
 from mpm_nodes import Graph
-from mpm_nodes.graph import preflight
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.weak_compressibility import LIBRARY_DEPTH, enough_bulk_modulus, substeps_of_waves
 

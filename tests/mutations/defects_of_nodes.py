@@ -18,7 +18,7 @@ DEFECTS = (
     ),
     Defect(
         "a stage's codes per second taken for frames",
-        "mpm_nodes/graph/clock.py",
+        "mpm_nodes/graph/time/clock.py",
         "return frame * codes_per_second / self.fps",
         "return frame",
         f"{_SHOT_TIME}::test_a_stage_of_any_codes_per_second_moves_in_its_own_seconds",
@@ -32,7 +32,7 @@ DEFECTS = (
     ),
     Defect(
         "two writers need no order",
-        "mpm_nodes/graph/hazards.py",
+        "mpm_nodes/graph/plan/hazards.py",
         "shared = (writes & (other_reads | other_writes)) | (reads & other_writes)",
         "shared = (writes & other_reads) | (reads & other_writes)",
         "tests/graph/test_plan_substeps.py::test_two_writers_need_an_order",
@@ -116,7 +116,7 @@ DEFECTS = (
     ),
     Defect(
         "written velocities per simulated second",
-        "mpm_nodes/graph/clock.py",
+        "mpm_nodes/graph/time/clock.py",
         "if pace == 1.0:\n        return columns",
         "if pace:\n        return columns",
         f"{_SHOT_TIME}::test_written_rates_are_those_of_the_written_positions",
@@ -221,14 +221,14 @@ DEFECTS = (
     ),
     Defect(
         "orientations turn the long way round",
-        "mpm_nodes/graph/keys.py",
+        "mpm_nodes/graph/time/keys.py",
         "if cosine < 0.0:  # q and -q are one rotation",
         "if cosine < -2.0:",
         "tests/colliders/test_orientation.py::test_keys_turn_at_an_even_rate_along_the_shorter_arc",
     ),
     Defect(
         "a turn that is given twice is cooked",
-        "mpm_nodes/graph/validate.py",
+        "mpm_nodes/graph/plan/validate.py",
         "for knob in given[1:]:",
         "for knob in given[2:]:",
         "tests/colliders/test_orientation.py::test_both_are_refused_before_the_cook",

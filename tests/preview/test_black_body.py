@@ -9,7 +9,7 @@ from preview_samples import FACES, OCTAHEDRON
 
 from mpm_nodes import Graph
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.materials.black_body import WHITE, emitted, luminance_fit, xyz
 from mpm_nodes.preview.cycles import EngineMissing
 from mpm_nodes.preview.pictures import Picture, render_cache

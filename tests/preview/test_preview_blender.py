@@ -9,7 +9,7 @@ from PIL import Image
 from preview_samples import write_cache
 
 from mpm_nodes import Graph
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.preview import cycles
 from mpm_nodes.preview import pictures as preview
 from mpm_nodes.preview.scene import look

@@ -12,8 +12,8 @@ import time
 import numpy as np
 import pytest
 
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.revision import latest_revision
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.revisions.revision import latest_revision
 
 pytestmark = pytest.mark.slow
 BEGIN = "import sys; from mpm_nodes.cli import main; sys.exit(main(sys.argv[1:]))"

@@ -10,8 +10,8 @@ import rank_scenes
 
 from mpm_nodes import launched
 from mpm_nodes.data import Fact, Facts, MpmNodesError, Particles, Reduction, Report
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.substeps import plan_substeps, resolve
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.plan.substeps import plan_substeps, resolve
 from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.solver.ranks.refusals import PRESETS, refuse_on_ranks, warnings_on_ranks
 from mpm_nodes.solver.ranks.slabs import BEYOND, NARROWEST, NARROWEST_AROUND, Slabs, column_of, cut

@@ -11,8 +11,8 @@ import pytest
 from sample_numbers import SAMPLES as FOLDER
 
 from mpm_nodes.data import Particles
-from mpm_nodes.graph import preflight
-from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.plan import preflight
 from mpm_nodes.verification import viscoelasticity
 from mpm_nodes_samples.reproduction import beads, sizes, slender
 from mpm_nodes_samples.reproduction.index import SAMPLES

@@ -9,8 +9,8 @@ import pytest
 
 from mpm_nodes import cli
 from mpm_nodes.data import Cancelled, InputError
-from mpm_nodes.graph import preflight
-from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.plan import preflight
 from mpm_nodes.preview.pictures import Picture
 from mpm_nodes_samples.reproduction import sizes
 from mpm_nodes_samples.reproduction.figures import rebound, resting

@@ -12,9 +12,9 @@ from sample_numbers import SAMPLES as FOLDER
 
 from mpm_nodes.cli import main
 from mpm_nodes.data import Particles
-from mpm_nodes.graph import preflight
-from mpm_nodes.graph.evaluator import Evaluator
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.plan import preflight
 from mpm_nodes_samples.reproduction import honey, sizes
 from mpm_nodes_samples.reproduction.index import SAMPLES
 from mpm_nodes_samples.reproduction.shot import Progress, Shot

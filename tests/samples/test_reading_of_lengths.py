@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mpm_nodes.graph import keys
+from mpm_nodes.graph.time import keys
 from mpm_nodes.materials.library import LIBRARY, R15_GRAVITY, R15_LENGTHS, R15_STRESS
 from mpm_nodes_samples.reproduction import sizes
 from mpm_nodes_samples.reproduction.index import SAMPLES

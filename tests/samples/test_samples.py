@@ -14,9 +14,9 @@ import pytest
 from sample_numbers import MEASURES, SAMPLES, Cooked, claims
 
 from mpm_nodes.cli import main
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.evaluator import Evaluator
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.document.document import load_graph
 from mpm_nodes.solver.emission import Stream
 from mpm_nodes_samples.reproduction.index import SAMPLES as REPRODUCED
 

@@ -20,7 +20,7 @@ from mpm_nodes import children, cli
 from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.commands.selftest import _write
 from mpm_nodes.data import InputError, MpmNodesError
-from mpm_nodes.graph import registry
+from mpm_nodes.graph.declare import registry
 from mpm_nodes.selftest import graphs, kills, memory, mutants, outcomes, shot, syscalls
 from mpm_nodes.selftest.forks import HangingFork, in_fork
 from mpm_nodes.selftest.outcomes import Job, Outcome, Tally

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Collider, CollisionRule, Emitter, Material, Particles, WallRule, Walls
-from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.declare import registry as registries
 from mpm_nodes.kernels.level_sets.level_set import BOX, SPHERE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
 

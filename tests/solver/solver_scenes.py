@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Material, Particles
-from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.document.document import Graph
 
 SNOW = Material("snow", {"youngs_modulus": 4e4}, 400.0, "snow")
 JELLY = Material("neo_hookean", {"youngs_modulus": 5e3}, 1000.0, "jelly")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import Emitter, GraphSettings, Material, Particles
-from mpm_nodes.graph import registry
+from mpm_nodes.graph.declare import registry
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.parameters import BUILT_IN
 from mpm_nodes.solver.advice import CURES, KINDS, MANY, preset_words, slowing, softening

@@ -9,8 +9,8 @@ import pytest
 from solver_scenes import shot
 
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.solver.checkpoint import _differing
 
 FALL = {"end": 5, "material": "material_liquid", "knobs": {"density": 1000.0}}

@@ -13,11 +13,11 @@ from test_heat import WAX, plate, solver, wax
 
 from mpm_nodes import Graph
 from mpm_nodes.data import Ambient, FrameContext, GraphSettings, InputError, LevelSet, MpmNodesError, Thermal
-from mpm_nodes.graph import preflight
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.evaluator import Evaluator
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.nodes.ambient import air_vdb, heat_field_vdb
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import surround
@@ -238,7 +238,7 @@ def test_a_field_moves_within_a_frame(tmp_path):
 
 def test_air_follows_files_and_keys_within_a_frame(tmp_path):
     """At frames the air is that of their files; halfway it is the mean, also where one file has air and the other none."""
-    from mpm_nodes.graph.keys import KeyedNumber
+    from mpm_nodes.graph.time.keys import KeyedNumber
     from mpm_nodes.solver.surroundings import ambient_at
 
     grid(tmp_path / "air.0001.vdb", ("temperature", 300.0), ("wind", 1.0))

@@ -11,8 +11,8 @@ from solver_scenes import JELLY, cube, shot
 
 from mpm_nodes import SubstepSolver
 from mpm_nodes.data import Material, SurfaceTension, Thermal
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.problems import GraphError
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.reports.problems import GraphError
 from mpm_nodes.solver import auto_steps
 from mpm_nodes.solver.auto_steps import Choice, measure
 from mpm_nodes.solver.checkpoint import SolverState

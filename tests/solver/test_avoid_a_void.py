@@ -12,7 +12,7 @@ import pytest
 from solver_scenes import JELLY, LIQUID, SNOW
 
 from mpm_nodes.data import Kernel, Material, Particles, Transfer, concatenate
-from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.declare import registry as registries
 from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.resampling import ResamplingSettings, resample
 from mpm_nodes.solver.run import SubstepSolver

@@ -14,7 +14,7 @@ import pytest
 from solver_scenes import shot
 
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,7 +10,7 @@ import pytest
 from solver_scenes import cube
 
 from mpm_nodes.data import Collider, CollisionRule, Material, WallRule, Walls
-from mpm_nodes.graph.registry import stages
+from mpm_nodes.graph.declare.registry import stages
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.scenes import block, material

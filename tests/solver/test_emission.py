@@ -9,7 +9,7 @@ import pytest
 from solver_scenes import JELLY, LIQUID, cube, shot
 
 from mpm_nodes.data import BIRTH, Emitter, MpmNodesError, Particles
-from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.solver.emission import Stream
 from mpm_nodes.solver.run import SubstepSolver
 

@@ -12,10 +12,10 @@ import pytest
 from solver_scenes import JELLY, cube, shot, values
 
 from mpm_nodes.data import LAW_STATE, Material, all_domains, domain_named, domains
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph import strict_json
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.problems import GraphError
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.files import strict_json
+from mpm_nodes.graph.reports.problems import GraphError
 from mpm_nodes.hosts.spec import host_spec
 from mpm_nodes.materials import contract
 from mpm_nodes.solver.checked import LyingDeclaration

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.evaluator import Evaluator
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.plan import plan_graph
-from mpm_nodes.graph.preflight import estimate
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.plan.plan import plan_graph
+from mpm_nodes.graph.plan.preflight import estimate
 from mpm_nodes.nodes.solve import DT_FACTORS
 from mpm_nodes.nodes.solve_needs import BYTES, BYTES_ALWAYS
 from mpm_nodes.solver import auto_steps

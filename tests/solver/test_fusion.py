@@ -28,7 +28,7 @@ from fusion_scenes import (
 )
 
 from mpm_nodes.data import Emitter, MpmNodesError, Particles
-from mpm_nodes.graph.fusion import FusedStage
+from mpm_nodes.graph.plan.fusion import FusedStage
 from mpm_nodes.solver.run import SubstepSolver
 
 

@@ -8,7 +8,7 @@ import pytest
 from solver_scenes import LIQUID, SNOW, cube, values
 
 from mpm_nodes.data import Collider, CollisionRule, Material, Particles, WallRule, Walls, concatenate
-from mpm_nodes.graph.fusion import FusedStage
+from mpm_nodes.graph.plan.fusion import FusedStage
 from mpm_nodes.kernels.level_sets.level_set import PLANE, SPHERE, PosedLevelSets
 from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.divergence import SimulationDiverged

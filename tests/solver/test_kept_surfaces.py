@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import Material, Particles, SurfaceTension
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.nodes.tension import material_interface_tension
 from mpm_nodes.solver import samples as sharing
 from mpm_nodes.solver.run import SubstepSolver

@@ -10,10 +10,10 @@ import pytest
 from solver_scenes import LIQUID, cube, shot
 
 from mpm_nodes.data import Emitter, MpmNodesError
-from mpm_nodes.graph import keys
-from mpm_nodes.graph.clock import Clock
-from mpm_nodes.graph.evaluator import Evaluator
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.time import keys
+from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.materials.contract import LawError
 from mpm_nodes.solver.emission import Stream
 from mpm_nodes.solver.run import SubstepSolver

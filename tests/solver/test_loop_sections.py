@@ -7,7 +7,7 @@ import pytest
 from fusion_scenes import DT, MIXED, far, names, solver
 
 from mpm_nodes.data import Material, Particles
-from mpm_nodes.graph.keys import KeyedNumber
+from mpm_nodes.graph.time.keys import KeyedNumber
 from mpm_nodes.solver import shared_loops
 from mpm_nodes.solver.run import SubstepSolver
 

@@ -11,9 +11,9 @@ import pytest
 from solver_scenes import cube
 
 from mpm_nodes.data import Material, MpmNodesError, Particles, Thermal, WallRule, Walls
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.fusion import FusedStage
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.plan.fusion import FusedStage
 from mpm_nodes.solver.run import SubstepSolver
 
 LATENT, FREEZING, ICE_DENSITY, WATER_DENSITY = 2000.0, 273.15, 800.0, 1000.0

@@ -7,7 +7,7 @@ import pytest
 from solver_scenes import shot
 
 from mpm_nodes.data import Collider, CollisionRule, Material, Particles, WallRule, Walls, concatenate
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.kernels.collisions.open_share import find_open_shares
 from mpm_nodes.kernels.level_sets.level_set import BOX, SPHERE, PosedLevelSets
 from mpm_nodes.kernels.projection.cell_density import follow_cells

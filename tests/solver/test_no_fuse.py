@@ -7,7 +7,7 @@ import pytest
 from solver_scenes import shot
 
 from mpm_nodes import cli
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.solver import program
 
 FUSE = program.fused

@@ -8,9 +8,9 @@ import time
 import pytest
 
 from mpm_nodes.data import Cancelled, MpmNodesError
-from mpm_nodes.graph import registry
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.solver import pace
 from mpm_nodes.solver.pace import Pace, TooManySubsteps, lasting
 

@@ -12,10 +12,10 @@ from test_surface_tension import H, drop, run_until, solver
 
 from mpm_nodes import Graph
 from mpm_nodes.data import Ambient, FrameContext, GraphSettings, LevelSet, MpmNodesError, SurfaceTension
-from mpm_nodes.graph import preflight
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.keys import KeyedNumber
-from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
+from mpm_nodes.graph.time.keys import KeyedNumber
 from mpm_nodes.nodes.tension_fields import (
     TensionPaint,
     set_tension_scale,

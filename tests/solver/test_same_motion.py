@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from solver_scenes import shot
 
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.evaluator import Evaluator
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.solver import auto_steps
 
 CELL = 0.1

@@ -11,7 +11,7 @@ from solver_scenes import JELLY, LIQUID, cube
 
 from mpm_nodes import SubstepSolver
 from mpm_nodes.data import Particles, WallRule, Walls
-from mpm_nodes.graph import registry
+from mpm_nodes.graph.declare import registry
 
 WHIRL = 3.0
 

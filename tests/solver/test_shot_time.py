@@ -7,10 +7,10 @@ import pytest
 from solver_scenes import shot
 
 from mpm_nodes.data import CollisionRule, FrameContext, GraphSettings, LevelSet
-from mpm_nodes.graph.clock import Clock
-from mpm_nodes.graph.evaluator import Evaluator
-from mpm_nodes.graph.kept import Kept
-from mpm_nodes.graph.store import MemoryStore
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.time.clock import Clock
+from mpm_nodes.graph.values.kept import Kept
+from mpm_nodes.graph.values.store import MemoryStore
 from mpm_nodes.kernels.collisions.posing import body_velocity
 from mpm_nodes.kernels.level_sets.level_set import Bodies
 from mpm_nodes.nodes.collide import collide_usd, collide_vdb

@@ -9,10 +9,10 @@ import pytest
 from solver_scenes import shot
 
 from mpm_nodes.data import MpmNodesError, StepContext
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.evaluator import Evaluator
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.problems import GraphError
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.reports.problems import GraphError
 from mpm_nodes.solver.divergence import SimulationDiverged
 from mpm_nodes.solver.stages.gather import flip_share
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import Material, SurfaceTension, Thermal
-from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.declare import registry as registries
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.quantities import angular_momentum, momentum, momentum_scale
 from mpm_nodes.verification.scenes import ball, changed, material

@@ -7,9 +7,9 @@ import pytest
 
 from mpm_nodes import Graph
 from mpm_nodes.data import Collider, CollisionRule, FrameContext, GraphSettings, Material, MpmNodesError
-from mpm_nodes.graph import preflight
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET, PosedLevelSets
 from mpm_nodes.kernels.level_sets.mesh_level_set import mesh_level_set
 from mpm_nodes.kernels.level_sets.mesh_repair import triangulate

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from mpm_nodes import supervisor
-from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.selftest.real import seconds_until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes have no groups")
@@ -73,7 +73,7 @@ def shot(tmp_path, monkeypatch):
     monkeypatch.setenv("STUBBORN_MARKS", str(tmp_path / "marks"))
     monkeypatch.setenv("MPM_NODES_PATH", str(tmp_path / "nodes"))
     monkeypatch.setenv("MPM_NODES_COMPILE_HELPER", "0")
-    from mpm_nodes.graph import registry
+    from mpm_nodes.graph.declare import registry
 
     graph = Graph(registry=registry.load(), base=tmp_path, start=1, end=3, cell_size=0.1)
     body = graph.add("emit_box", "body", size=(0.2, 0.2, 0.2), material=graph.add("material_neo_hookean", "stuff"))

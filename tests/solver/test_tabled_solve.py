@@ -11,7 +11,7 @@ import pytest
 from solver_scenes import cube
 
 from mpm_nodes.data import Material, Particles, TemperatureTable, Thermal
-from mpm_nodes.graph.keys import KeyedNumber
+from mpm_nodes.graph.time.keys import KeyedNumber
 from mpm_nodes.materials.contract import LawError
 from mpm_nodes.nodes.materials import material_over_temperature
 from mpm_nodes.solver.checkpoint import SolverState

@@ -13,9 +13,9 @@ from test_heat import WAX, plate, solver, wax
 from mpm_nodes import Graph
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, LevelSet, MpmNodesError, SurfaceField
 from mpm_nodes.data.field_courses import FieldCourse
-from mpm_nodes.graph import preflight
-from mpm_nodes.graph.evaluator import Evaluator
-from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.nodes.temperature_fields import collider_temperature_usd, collider_temperature_vdb, set_temperature_vdb
 from mpm_nodes.solver.surroundings import collider_at
 

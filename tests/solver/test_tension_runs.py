@@ -11,8 +11,8 @@ import pytest
 from solver_scenes import values
 
 from mpm_nodes.data import Collider, CollisionRule, Material, Particles, SurfaceTension, Thermal
-from mpm_nodes.graph.document import load_graph
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.document.document import load_graph
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.nodes.contact_angles import collider_contact_angle
 from mpm_nodes.solver.run import SubstepSolver

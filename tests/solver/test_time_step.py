@@ -9,7 +9,7 @@ import pytest
 from solver_scenes import JELLY, cube, shot
 
 from mpm_nodes import SubstepSolver
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
 
 H, WAVE = 0.1, math.sqrt(5e3 * 0.7 / (1.3 * 0.4) / 1000.0)
 """Cell size of the cube [m], and wave speed of the jelly at rest, nu = 0.3 [m/s]."""

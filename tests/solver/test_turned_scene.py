@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import CollisionRule, FrameContext, SurfaceTension, Thermal
-from mpm_nodes.graph import registry as registries
+from mpm_nodes.graph.declare import registry as registries
 from mpm_nodes.nodes.collide import collide_plane
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.scenes import block, changed, material

@@ -12,10 +12,10 @@ import pytest
 from fusion_scenes import DT, MIXED, PRESET, SCENES, differing, far, matter, names, solver
 
 from mpm_nodes.data import ATTRIBUTES
-from mpm_nodes.graph import registry as registries
-from mpm_nodes.graph.fusion import runs_of
-from mpm_nodes.graph.plan import SubstepPlan, plan_substeps
-from mpm_nodes.graph.substeps import resolve
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.plan.fusion import runs_of
+from mpm_nodes.graph.plan.plan import SubstepPlan, plan_substeps
+from mpm_nodes.graph.plan.substeps import resolve
 from mpm_nodes.materials.contract import law, law_of
 from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.fusion_report import explained

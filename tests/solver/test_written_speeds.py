@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from solver_scenes import shot
 
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
 
 pytest.importorskip("pxr")
 

@@ -6,9 +6,9 @@ import pytest
 
 from mpm_nodes import Graph
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.graph import preflight
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.plan import plan_graph
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 
 ASKING = {
     "attribute_volume": {"attribute": str},
@@ -47,7 +47,7 @@ def test_validate_refuses_what_the_cook_refuses(kind, tmp_path):
 
 def test_every_node_that_asks_for_attributes_is_tried():
     """By the names of knobs; write_cache takes names that particles may lack, and a sampled surface needs substeps with samples."""
-    from mpm_nodes.graph import registry
+    from mpm_nodes.graph.declare import registry
 
     wired = {name: node for name, node in registry.nodes().items() if any(port.name == "particles" for port in node.ports)}
     asking = {name for name, node in wired.items() if {knob.name for knob in node.knobs} & {"attribute", "attributes"}}

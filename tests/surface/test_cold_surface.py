@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mpm_nodes.graph import registry
-from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.selftest.shot import digests
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mpm_nodes.data import Collider, CollisionRule, FrameContext, GraphSettings, LevelSet, Material, Mesh, Particles
-from mpm_nodes.graph.revision import Revision
+from mpm_nodes.graph.revisions.revision import Revision
 from mpm_nodes.nodes.caches import CacheFrame, write_cache
 
 MATERIAL = Material("snow", {"youngs_modulus": 1.4e5}, 400.0, "cheese")

@@ -13,7 +13,7 @@ import pytest
 from cache_samples import manifest, particles, tetrahedron, write_frames
 
 from mpm_nodes.data import FrameContext, GraphSettings
-from mpm_nodes.graph.revision import Revision
+from mpm_nodes.graph.revisions.revision import Revision
 from mpm_nodes.nodes.caches import write_cache
 
 X_LIBRARIES = ("libX11", "libXrender", "libXfixes", "libXi", "libxkbcommon", "libSM", "libICE")

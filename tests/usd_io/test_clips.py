@@ -15,8 +15,8 @@ from pxr import Sdf, Usd, UsdGeom
 
 from mpm_nodes import cli
 from mpm_nodes.data import Collider, CollisionRule, FrameContext, GraphSettings, InputError, Material
-from mpm_nodes.graph.repair import find_faults
-from mpm_nodes.graph.revision import Revision
+from mpm_nodes.graph.cook.repair import find_faults
+from mpm_nodes.graph.revisions.revision import Revision
 from mpm_nodes.nodes.caches import write_cache
 from usd_io import stage as stages
 from usd_io.check import check_cache

@@ -12,7 +12,7 @@ from pxr import Sdf, UsdGeom
 
 import usd_io.points
 from mpm_nodes.data import FrameContext, GraphSettings, Particles
-from mpm_nodes.graph.revision import Revision
+from mpm_nodes.graph.revisions.revision import Revision
 from mpm_nodes.nodes.caches import write_cache
 from usd_io.check import check_cache
 from usd_io.stage_reader import open_stage, read_points

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 def told_by_a_cook(out: Path) -> tuple[int, str]:
     """Cook; return the exit code, and all that reaches the user: what is raised and what libraries print."""
-    from mpm_nodes.graph.executor import execute
+    from mpm_nodes.graph.cook.executor import execute
 
     words = out.parent / "words"
     os.dup2(os.open(words, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)

@@ -15,9 +15,9 @@ from pxr import Sdf, Usd, UsdGeom
 
 from mpm_nodes import cli
 from mpm_nodes.data import FrameContext, GraphSettings, InputError
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.revision import Revision
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.revisions.revision import Revision
 from mpm_nodes.nodes.caches import write_cache
 from mpm_nodes.preview.pictures import Picture, render_cache
 from usd_io.check import check_cache

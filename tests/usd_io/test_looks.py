@@ -12,8 +12,8 @@ import pytest
 
 from mpm_nodes import Graph
 from mpm_nodes.data import FrameContext, GraphSettings, Material, Mesh, Particles
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.validate import validate
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.plan.validate import validate
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.looks import LOOKS, look_of
 from mpm_nodes.nodes.collide import collide_plane

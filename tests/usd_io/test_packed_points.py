@@ -12,8 +12,8 @@ from pxr import Sdf
 
 from mpm_nodes import cli
 from mpm_nodes.data import InputError, OutputError, Particles
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.preview.scene import open_scene
 from usd_io.check import check_cache
 from usd_io.stage import CacheNames, FrameContent, frame_layer

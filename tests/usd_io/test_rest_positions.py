@@ -12,7 +12,7 @@ from pxr import Gf, Usd, UsdGeom
 
 from mpm_nodes import Graph
 from mpm_nodes.data import FrameContext, GraphSettings, Material, Particles
-from mpm_nodes.graph.executor import execute
+from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.nodes.colours import COLOUR, colour_particles
 from mpm_nodes.nodes.derived import column
 from mpm_nodes.nodes.looks import rest_positions

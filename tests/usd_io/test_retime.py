@@ -11,8 +11,8 @@ from pxr import Gf, Sdf, Usd, UsdGeom
 
 from mpm_nodes import Graph
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, Material, Particles
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.keys import KeyedNumber
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.time.keys import KeyedNumber
 from mpm_nodes.nodes.retime import _path, retime_points
 from usd_io.speeds import speed_ratio
 from usd_io.stage_reader import read_points

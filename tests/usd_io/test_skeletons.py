@@ -10,8 +10,8 @@ import pytest
 
 import mpm_nodes.nodes
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, Material
-from mpm_nodes.graph.kept import Kept
-from mpm_nodes.graph.store import MemoryStore
+from mpm_nodes.graph.values.kept import Kept
+from mpm_nodes.graph.values.store import MemoryStore
 from mpm_nodes.nodes.collide import collide_usd
 from mpm_nodes.nodes.emit import emit_mesh
 from mpm_nodes.nodes.values_of_files import primvar_values

@@ -13,7 +13,7 @@ from cache_samples import MATERIAL, sphere, write_frames
 from pxr import Kind, Sdf, Usd, UsdGeom, UsdLux
 
 from mpm_nodes.data import Collider, FrameContext, GraphSettings, LevelSet, Mesh, Particles
-from mpm_nodes.graph.document import load_graph
+from mpm_nodes.graph.document.document import load_graph
 from mpm_nodes.nodes.collide import collide_box
 from mpm_nodes.nodes.collider_motion import box_mesh, plane_mesh, sphere_mesh
 from usd_io.bounds import active_box
@@ -190,7 +190,7 @@ def test_keys_make_a_collider_move():
 
 def test_plan_tells_the_keyed_knobs(tmp_path):
     """The executor tells a node which of its knobs have keys."""
-    from mpm_nodes.graph.plan import plan_graph
+    from mpm_nodes.graph.plan.plan import plan_graph
 
     document = {
         "format": "mpm_nodes.graph",

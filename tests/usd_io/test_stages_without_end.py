@@ -17,7 +17,7 @@ from crates import nested_prims
 from pxr import Sdf
 
 from mpm_nodes.data import InputError, LevelSet, OutputError
-from mpm_nodes.graph import registry
+from mpm_nodes.graph.declare import registry
 from mpm_nodes.nodes.caches import export_layer
 from mpm_nodes.preview.scene import open_scene
 from mpm_nodes.selftest.shot import has_volumes

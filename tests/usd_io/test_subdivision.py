@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, Material
-from mpm_nodes.graph.kept import Kept
-from mpm_nodes.graph.store import MemoryStore
+from mpm_nodes.graph.values.kept import Kept
+from mpm_nodes.graph.values.store import MemoryStore
 from mpm_nodes.nodes.collide import collide_usd
 from mpm_nodes.nodes.emit import emit_mesh
 from usd_io.collider_meshes import StageMeshes

@@ -15,8 +15,8 @@ pytest.importorskip("pxr")
 from crates import nested_dictionaries
 
 from mpm_nodes import children, cli, reads, supervisor
-from mpm_nodes.graph import registry
-from mpm_nodes.graph.document import Graph
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.document.document import Graph
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="commands are supervised where processes have groups")
 

@@ -7,10 +7,11 @@ import pytest
 
 from mpm_nodes import Graph
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, Material, MpmNodesError
-from mpm_nodes.graph import preflight, registry
-from mpm_nodes.graph.kept import Kept
-from mpm_nodes.graph.plan import plan_graph
-from mpm_nodes.graph.store import MemoryStore
+from mpm_nodes.graph.declare import registry
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
+from mpm_nodes.graph.values.kept import Kept
+from mpm_nodes.graph.values.store import MemoryStore
 from mpm_nodes.nodes.caches import read_points
 from mpm_nodes.nodes.collide import collide_plane, collide_usd
 from mpm_nodes.nodes.contact_angles import collider_contact_angle_usd

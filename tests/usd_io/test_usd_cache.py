@@ -26,10 +26,10 @@ from mpm_nodes.data import (
     Particles,
     TemperatureTable,
 )
-from mpm_nodes.graph.declare import PreflightContext
-from mpm_nodes.graph.document import Graph
-from mpm_nodes.graph.executor import execute
-from mpm_nodes.graph.revision import Revision
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare.decorators import PreflightContext
+from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.revisions.revision import Revision
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.nodes.caches import read_points, write_cache
 from usd_io.bounds import read_bounds

@@ -11,7 +11,7 @@ import pytest
 from mpm_nodes import verification
 from mpm_nodes.commands import verify
 from mpm_nodes.data import MpmNodesError
-from mpm_nodes.graph import registry
+from mpm_nodes.graph.declare import registry
 from mpm_nodes.materials import contract, neo_hookean
 from mpm_nodes.materials.contract import LawError, law, law_ids
 from mpm_nodes.verification.law_calls import in_lanes

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from mpm_nodes.data import OutputError
-from mpm_nodes.graph import strict_json
-from mpm_nodes.graph.folder import Folder
+from mpm_nodes.graph.files import strict_json
+from mpm_nodes.graph.files.folder import Folder
 from mpm_nodes.hosts.houdini import sections
 from mpm_nodes.hosts.houdini.asset import MENU, NAMESPACE
 from mpm_nodes.hosts.houdini.assets import assets_of

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import InputError, OutputError
-from mpm_nodes.graph import strict_json
-from mpm_nodes.graph.folder import Folder, holds_json, replace_named
+from mpm_nodes.graph.files import strict_json
+from mpm_nodes.graph.files.folder import Folder, holds_json, replace_named
 from mpm_nodes.hosts.houdini.assets import PROGRAM
 from mpm_nodes.hosts.houdini.parameters import Spec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mpm_nodes.data import MpmNodesError, domain_named
-from mpm_nodes.graph.substeps import PlannedStage, SubstepPlan
+from mpm_nodes.graph.plan.substeps import PlannedStage, SubstepPlan
 from mpm_nodes.kernels.composition.fragments import Lanes, Run
 from mpm_nodes.solver.colliders import ColliderSet
 

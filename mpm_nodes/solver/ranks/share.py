@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Cancelled, Limit, Report
-from mpm_nodes.graph.substeps import SubstepPlan
+from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.ranks.halo import Halo
 from mpm_nodes.solver.ranks.parcels import Parcel, parcel_of, refill

@@ -25,7 +25,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare import ends_at_sides, stage
+from mpm_nodes.graph.declare.decorators import ends_at_sides, stage
 from mpm_nodes.solver.resampling import ResamplingSettings, resample
 from mpm_nodes.solver.state import ParticleStore
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from mpm_nodes.data import LAW_STATE, A, Fact, Facts, Limit, Range, Reads, Reduction, Stage, StepContext, Unitless
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare.decorators import stage
 from mpm_nodes.kernels.composition.fragments import Measure
 from mpm_nodes.materials.law_fragments import RATES
 from mpm_nodes.solver.colliders import LIMITS as COLLIDER_LIMITS

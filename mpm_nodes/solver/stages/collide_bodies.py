@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpm_nodes.data import A, CollisionRule, Kernel, MpmNodesError, Range, Reads, Stage, StepContext, Unitless, Writes
-from mpm_nodes.graph.declare import needs_whole_nodes, stage
+from mpm_nodes.graph.declare.decorators import needs_whole_nodes, stage
 from mpm_nodes.kernels.collisions import bodies as kernels
 from mpm_nodes.kernels.collisions.half_spaces import distances
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare.decorators import stage
 from mpm_nodes.kernels.composition.fragments import Idle
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.state import ParticleStore

@@ -22,7 +22,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare.decorators import stage
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.conduction import Surroundings, conduct
 from mpm_nodes.solver.divergence import diverged

@@ -22,7 +22,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare.decorators import stage
 from mpm_nodes.kernels.projection.cell_density import follow_cells
 from mpm_nodes.kernels.transfers.room import follow_room
 from mpm_nodes.kernels.transfers.weights import reach

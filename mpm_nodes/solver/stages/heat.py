@@ -27,7 +27,7 @@ from mpm_nodes.data import (
     WattsPerSquareMetreKelvin,
     Writes,
 )
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare.decorators import stage
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes
 from mpm_nodes.kernels.heat import phases as phase_kernels

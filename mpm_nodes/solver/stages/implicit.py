@@ -21,7 +21,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare import joins_copies, reads_of_materials, stage
+from mpm_nodes.graph.declare.decorators import joins_copies, reads_of_materials, stage
 from mpm_nodes.kernels.composition.fragments import OwnLoops
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.materials.implicit_fragments import loops_of_energy

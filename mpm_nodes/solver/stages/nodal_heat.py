@@ -21,7 +21,7 @@ from mpm_nodes.data import (
     WattsPerSquareMetreKelvin,
     Writes,
 )
-from mpm_nodes.graph.declare import needs_whole_nodes, stage
+from mpm_nodes.graph.declare.decorators import needs_whole_nodes, stage
 from mpm_nodes.kernels.algebra.krylov import Until
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.conduction import Surroundings

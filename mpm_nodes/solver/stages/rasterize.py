@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpm_nodes.data import A, Kernel, Reads, Stage, Transfer, Writes
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare.decorators import stage
 from mpm_nodes.kernels.composition.fragments import Scatter
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver.grid import GridStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.data import A, Fact, Facts, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
-from mpm_nodes.graph.declare import ends_at_sides, stage
+from mpm_nodes.graph.declare.decorators import ends_at_sides, stage
 from mpm_nodes.kernels.composition.fragments import Removal
 from mpm_nodes.kernels.tearing import subgrid
 from mpm_nodes.kernels.transfers.binning import pack_coord

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpm_nodes.data import LAW_STATE, A, Kernel, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare import reads_of_materials, stage
+from mpm_nodes.graph.declare.decorators import reads_of_materials, stage
 from mpm_nodes.kernels.composition.fragments import Scatter
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.materials.law_fragments import STRESS

@@ -21,7 +21,7 @@ from mpm_nodes.data import (
     WattsPerSquareMetre,
     Writes,
 )
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare.decorators import stage
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.samples import SampleStore, open_area
 from mpm_nodes.solver.staggered import StaggeredStore

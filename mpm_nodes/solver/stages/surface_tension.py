@@ -23,7 +23,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare import needs_whole_nodes, stage
+from mpm_nodes.graph.declare.decorators import needs_whole_nodes, stage
 from mpm_nodes.kernels.interfaces.sampling import Spread
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver import samples as sharing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare import stage
+from mpm_nodes.graph.declare.decorators import stage
 from mpm_nodes.kernels.composition.fragments import Nodes
 from mpm_nodes.kernels.transfers import motion
 from mpm_nodes.solver.grid import GridStore

@@ -1,0 +1,1 @@
+"""Values in memory: where published ones live, and what a node keeps between its calls."""
