@@ -170,7 +170,8 @@ def peers(particles: int) -> Iterator[Target]:
 
 def counts(particles: int) -> Iterator[Target]:
     """Instructions a particle, both loops."""
-    from mpm_nodes.bench import instructions
+    import instructions
+
     from mpm_nodes.bench.rows import Row
 
     found = instructions.counts(Row(particles=instructions.PARTICLES, threads=1))
@@ -183,7 +184,7 @@ def counts(particles: int) -> Iterator[Target]:
 
 def cores(particles: int) -> Iterator[Target]:
     """Predicted shares of the ideal speed."""
-    for record in _bench({}, "--cores", "--particles", str(particles)):
+    for record in _figures({}, [sys.executable, str(HERE / "cores.py"), "--particles", str(particles)]):
         yield Target(f"{record['scene']}: serial part", 100.0 * record["serial_share"], None, "% of a substep")
         yield Target(f"{record['scene']}: memory moved", record["bytes_moved"], None, "bytes a particle")
         for number, predicted in record["cores"].items():

@@ -36,7 +36,6 @@ COMMANDS = (
     "nodes",
     "verify",
     "bench",
-    "selftest",
     "render",
     "check",
     "clean",

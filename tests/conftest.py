@@ -5,6 +5,7 @@ import gc
 import importlib.util
 import os
 import signal
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -18,6 +19,9 @@ from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.kernels.compile.jit import most_threads  # before threads start: it says which pool, and how long they wait
 
 TESTS = Path(__file__).parent
+
+# `tests.selftest` has this one name, here and in the processes that it starts, which look for it beside the package
+sys.path.append(str(TESTS.parent))
 
 # tests build hundreds of kinds of solves on caches of every age: none of them shall start processes beside it
 os.environ.setdefault("MPM_NODES_COMPILE_HELPER", "0")

@@ -1,4 +1,4 @@
-"""Measure one row of the table: whole substeps as wired, sorting included, beside what the machine can do."""
+"""Measure one row of the table: whole substeps as wired, sorting included."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import mpm_nodes
-from mpm_nodes.bench import calibrate, cold, scenes
+from mpm_nodes.bench import cold, scenes
 from mpm_nodes.bench.rows import Row
 from mpm_nodes.bench.threads import set_threads
 from mpm_nodes.graph.reports.events import EventStream, Thinned
@@ -64,7 +64,6 @@ def measure(row: Row, *, seconds: float = 1.0, fresh_cache: bool = False) -> Rec
         "beside_bytes": beside_bytes(solver),
         "particles_per_cell": start.particles_per_cell,
     }
-    del solver  # the calibration's arrays shall not come on top
     compiling = cold.compile_seconds(row) if fresh_cache else first
     return {
         "scene": row.scene,
@@ -77,7 +76,6 @@ def measure(row: Row, *, seconds: float = 1.0, fresh_cache: bool = False) -> Rec
         **facts,
         "compile_seconds": compiling,
         "cold": fresh_cache,
-        "calibration": calibrate.calibration(row.threads),
         "version": mpm_nodes.__version__,
         **processor(),
     }

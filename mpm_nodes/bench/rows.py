@@ -121,7 +121,7 @@ def combinations(
 
 
 def short(threads: int, precision: str = "float32", fuse: bool = True) -> list[Row]:
-    """Return the rows that are measured when nothing is said: some minutes, and each goal is touched."""
+    """Return the rows that are measured when nothing is said: some minutes; `benchmarks/goals.py` finds all that it asks for."""
 
     def row(
         scene: str = "cube",

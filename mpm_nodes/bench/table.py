@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpm_nodes.bench import goals, rows
+from mpm_nodes.bench import rows
 from mpm_nodes.bench.measure import measure, processor
 from mpm_nodes.bench.threads import available_threads, set_threads
 from mpm_nodes.graph.files.folder import holds_json, replace_named
@@ -30,10 +30,8 @@ HEADER = (
     "B/particle",
     "MB beside",
     "compile s",
-    "triad GB/s",
-    "Gflop/s",
 )
-WIDTHS = (13, 16, 9, 8, 9, 7, 6, 8, 8, 11, 10, 9, 9, 10, 7)
+WIDTHS = (13, 16, 9, 8, 9, 7, 6, 8, 8, 11, 10, 9, 9)
 WORDS = 4
 """Columns of words, left-aligned; the others are numbers."""
 
@@ -60,8 +58,6 @@ def main(args: argparse.Namespace) -> int:
         print(f"stopped: {len(records)} of {len(chosen)} rows were measured")
     finally:
         set_threads(before)
-    for result in goals.results(records):
-        print(result)
     if args.json:
         write(args.json, records)
     return code
@@ -86,7 +82,7 @@ def line(values: tuple[str, ...]) -> str:
 
 def cells(record: dict[str, Any]) -> tuple[str, ...]:
     """Return the cells of a record, in the order of the header."""
-    calibration, per_step = record["calibration"], record["total_seconds"] / record["substeps"]
+    per_step = record["total_seconds"] / record["substeps"]
     return (
         record["scene"],
         record["law"].replace("neo_hookean+", "neo_hook.+"),
@@ -101,8 +97,6 @@ def cells(record: dict[str, Any]) -> tuple[str, ...]:
         f"{record['bytes_per_particle']:.0f}",
         f"{1e-6 * record['beside_bytes']:.0f}",
         f"{record['compile_seconds']:.2f}",
-        f"{calibration['triad_gigabytes_per_second']:.0f}",
-        f"{calibration['fma_gigaflops']:.0f}",
     )
 
 

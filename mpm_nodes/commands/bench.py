@@ -1,4 +1,4 @@
-"""Measure how fast solves run and what the graph machinery costs."""
+"""Measure how fast solves run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,6 @@ def add(command: argparse.ArgumentParser) -> None:
     which = command.add_mutually_exclusive_group()
     which.add_argument("--quick", action="store_true", help="10 thousand particles only: seconds")
     which.add_argument("--all", action="store_true", help="every combination: the better part of an hour")
-    which.add_argument("--overhead", action="store_true", help="time of planning, dispatch and events instead")
-    which.add_argument("--domain", action="store_true", help="the same drop in a domain 100 times larger instead")
-    which.add_argument("--instructions", action="store_true", help="instructions a particle on six processors instead: 30 seconds")
-    which.add_argument("--cores", action="store_true", help="predict speeds on 8, 16 and 64 cores instead")
     for name, values in rows_by_option().items():
         command.add_argument(f"--{name}", nargs="+", choices=values, help="rows of these (default: a short selection)")
     command.add_argument("--particles", nargs="+", type=positive, metavar="N", help="rows of these sizes")
@@ -42,10 +38,9 @@ def rows_by_option() -> dict[str, Sequence[str]]:
 
 def run(args: argparse.Namespace) -> int:
     """Measure and print."""
-    from mpm_nodes import bench
-
     if args.list:
         print(listed("bench", {f"--{name}": dict.fromkeys(values, "") for name, values in rows_by_option().items()}))
         return 0
+    from mpm_nodes.bench import table
 
-    return bench.main(args)
+    return table.main(args)

@@ -1,4 +1,4 @@
-"""Which rows are measured, and which goals they touch."""
+"""Which rows are measured."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import argparse
 
 import pytest
 
-from mpm_nodes.bench import goals, rows
+from mpm_nodes import cli
+from mpm_nodes.bench import rows
 from mpm_nodes.commands import bench
 
 
@@ -14,27 +15,6 @@ def chosen(*arguments: str, available: int = 2) -> list[rows.Row]:
     parser = argparse.ArgumentParser()
     bench.add(parser)
     return rows.chosen(parser.parse_args(arguments), available)
-
-
-def record(row: rows.Row, rate: float = 50.0, **facts: float) -> dict:
-    """Return what the goals need to know about a row of `rate` million particle-steps per second."""
-    return {
-        "scene": row.scene,
-        "law": row.law,
-        "kernel": row.kernel,
-        "transfer": row.transfer,
-        "particles": row.particles,
-        "threads": row.threads,
-        "precision": row.precision,
-        "fused": row.fuse,
-        "particle_steps_per_second": 1e6 * rate,
-        "bytes_per_particle": 280.0,
-        "beside_bytes": 100e6,
-        "stage_seconds": {"avoid_a_void": 1e-3},
-        "substeps": 10,
-        "total_seconds": 0.1,
-        **facts,
-    }
 
 
 def test_lists_give_every_combination():
@@ -70,47 +50,20 @@ def test_one_core_measures_one_thread():
         assert {r.threads for r in found} == {1} and len(found) == len(set(found))
 
 
-def test_the_short_selection_touches_every_goal():
-    """What `mpm-nodes bench` measures by itself decides about every goal."""
-    results = goals.results(record(row) for row in chosen())
-    assert [result.goal for result in results] == list(goals.GOALS)
-
-
 def test_quick_is_small():
     """`--quick` keeps to ten thousand particles, also with lists."""
     assert {r.particles for r in [*chosen("--quick"), *chosen("--quick", "--law", "snow", "liquid")]} == {10_000}
 
 
-def test_goals_are_met_or_not_by_the_worst_record():
-    """Each figure is compared with its bound, on its side, and the worst of several records counts."""
-    base, small, dam = rows.Row(), rows.Row(particles=10_000), rows.Row("dam_break")
-    results = {
-        r.goal.text: r
-        for r in goals.results(
-            [
-                record(base, 46.0),
-                record(small, 18.0),
-                record(dam, 24.0, bytes_per_particle=321.0),
-                record(rows.Row(law="snow"), 29.9),
-                record(rows.Row(kernel="cubic", transfer="flip"), 35.0),
-            ]
-        )
-    }
-    figures = {text: (pytest.approx(result.figure), result.met) for text, result in results.items()}
-    assert figures == {
-        "neo-Hookean, quadratic": (46.0, True),
-        "snow, quadratic": (29.9, False),
-        "neo-Hookean, cubic FLIP": (35.0, True),
-        "dam break beside the cube of the same law": (100 * 24 / 46, True),
-        "10 thousand particles beside a million": (100 * 18 / 46, False),
-        "memory of a particle": (321.0, False),
-        "memory beside a million particles": (100.0, True),
-    }
-    assert str(results["snow, quadratic"]) == "NOT MET  snow, quadratic: 29.9, at least 30 million particle-steps/s"
-
-
-def test_goals_are_for_two_threads_and_single_precision():
-    """A record of one thread or of float64 touches no goal, and no ratio mixes two cases."""
-    assert goals.results([record(rows.Row(threads=1)), record(rows.Row(precision="float64"))]) == []
-    mixed = goals.results([record(rows.Row(kernel="cubic")), record(rows.Row(particles=10_000))])
-    assert [result.goal.unit for result in mixed] == ["bytes", "MB"]
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["--particles", "0"], "'0' is not a whole number from 1 to 1,000,000,000"),
+        (["--law", "jello"], "choose from 'neo_hookean'"),
+        (["--threads", "100000"], "give at most"),
+    ],
+)
+def test_wrong_arguments_are_refused_with_the_cure(arguments, said, capsys):
+    """What cannot be measured is refused before anything is measured, with exit code 2."""
+    assert cli.main(["bench", *arguments]) == 2
+    assert said in capsys.readouterr().err

@@ -19,7 +19,7 @@ def played(monkeypatch):
         record |= {"total_seconds": 6.4, "bytes_per_particle": 320.0}
         if "against_peers" in text:
             return [{"ratio": faults["ratio"]}, {"ratio": 20.0}, {"ratio": None}]
-        if "--cores" in text:
+        if "cores.py" in text:
             share = {"share": faults["share"]}
             return [
                 {"scene": "compact", "serial_share": 0.01, "bytes_moved": 400.0, "cores": dict.fromkeys(("8", "16", "64"), share)}

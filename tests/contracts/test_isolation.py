@@ -23,10 +23,8 @@ from mpm_nodes.solver import cold_start
 
 STARTERS = {
     "mpm_nodes/children.py": "everything that the package starts",
-    "mpm_nodes/selftest/forks.py": "forks of the selftest's own processes",
     "mpm_nodes/hosts/blender_addon/environment.py": "runs inside Blender, where this package is not",
     "mpm_nodes/hosts/houdini/mpm_nodes_houdini/process.py": "runs inside Houdini, where this package is not",
-    "mpm_nodes/hosts/terminal/mpm_terminal.py": "runs with any Python, where this package is not",
 }
 STARTS = {"Popen", "run", "call", "check_call", "check_output", "getoutput", "getstatusoutput"}
 OTHER_STARTS = {"system", "popen", "fork", "forkpty", "posix_spawn", "posix_spawnp", "startfile"}

@@ -96,7 +96,7 @@ def by_houdinis_cook(folder, arguments, monkeypatch):
 
 def by_terminal(folder, arguments, monkeypatch):
     monkeypatch.setenv("MPM_NODES_PROGRAM", script(folder)[0])
-    return loaded("terminal/mpm_terminal.py").answer(arguments)
+    return loaded("../../docs/examples/mpm_terminal.py").answer(arguments)
 
 
 DIRECT = (by_console_script, by_module)

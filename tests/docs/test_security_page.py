@@ -11,7 +11,7 @@ from mpm_nodes.graph.document.stage_edits import MOST_EDITS
 from mpm_nodes.graph.document.substep_document import MOST_STAGES
 from mpm_nodes.graph.files import strict_json
 from mpm_nodes.graph.reports.problems import MOST_KEPT, MOST_LINES
-from mpm_nodes.selftest.parts import PARTS
+from tests.selftest.parts import PARTS
 
 TOP = Path(__file__).parents[2]
 SECURITY, SELFTEST = ((TOP / name).read_text(encoding="utf-8") for name in ("SECURITY.md", "docs/selftest.md"))

@@ -67,7 +67,7 @@ for number in range(1, END + 1):
     transaction.write_archive = whole_archive
     results.append(verdict(base / f"half{{number}}", kind="half", died=os.WIFSIGNALED(status)))
 chance = random.Random(20)
-for number in range(6):  # twenty, five hundred: mpm-nodes selftest
+for number in range(6):  # twenty, five hundred: python -m tests.selftest
     out = base / f"random{{number}}"
     deaths = [os.WIFSIGNALED(killed(out, after=chance.uniform(0.0, lasted))) for _ in range(1 + number % 3)]
     lasted *= 1.0 if any(deaths) else 0.7  # the machine has less to do than when it was measured

@@ -10,7 +10,6 @@ from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.data.suggestions import MOST_LISTED, nearest
 from mpm_nodes.graph.declare import registry
 from mpm_nodes.materials.library import LIBRARY
-from mpm_nodes.selftest.parts import PARTS
 
 
 def names_of(command: str) -> list[str]:
@@ -23,7 +22,6 @@ def names_of(command: str) -> list[str]:
     found = {
         "verify": lambda: verification.problems(),
         "bench": lambda: (*rows.SCENES, *rows.LAWS, *rows.MATERIALS, *rows.KERNELS, *rows.TRANSFERS),
-        "selftest": lambda: (part.name for part in PARTS),
         "nodes": lambda: (*registry.nodes(), *registry.stages(), *registry.default().presets, *LIBRARY),
     }
     return list(found[command]())
@@ -35,7 +33,6 @@ def names_of(command: str) -> list[str]:
         ("verify", [], "heat boundaries"),
         ("sample", [], "melting"),
         ("nodes", [], "Solve"),
-        ("selftest", ["--only"], "parts for --only"),
         ("bench", None, ""),
     ],
 )

@@ -20,7 +20,7 @@ NODE = """
 import ctypes, os, sys
 from typing import Annotated as A
 from mpm_nodes.data import Particles, Unitless
-from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare import node
 print("at import")
 os.write(1, b"3" + bytes([10]))
 
@@ -146,7 +146,7 @@ def test_hosts_hand_no_settings_on(monkeypatch):
     """What a host's own Python was told stays with it; a safe path alone is asked for."""
     for name, value in FOREIGN.items():
         monkeypatch.setenv(name, value)
-    terminal = loaded("terminal/mpm_terminal.py")
+    terminal = loaded("../../docs/examples/mpm_terminal.py")
     started = {}
     monkeypatch.setattr(terminal.subprocess, "Popen", lambda words, **options: started.update(options["env"]))
     terminal.program([])

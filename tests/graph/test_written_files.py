@@ -100,13 +100,6 @@ def _bench(path: Path) -> None:
     write(path, [{"row": 1}])
 
 
-def _selftest(path: Path) -> None:
-    from mpm_nodes.commands.selftest import _write
-    from mpm_nodes.selftest.session import Session
-
-    _write(path, Session(1, None, path.parent, path.parent, print), [])
-
-
 def _movie(path: Path) -> None:
     from PIL import Image
 
@@ -136,10 +129,6 @@ def _blender(path: Path) -> None:
         blender.build(path.parent)
 
 
-def _terminal(path: Path) -> None:
-    _run("host", "terminal", "--out", str(path.parent))
-
-
 def _specs(path: Path) -> None:
     _run("host", "houdini", "--specs", str(path.parent))
 
@@ -167,15 +156,12 @@ WRITERS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "upgrade": ("g.json", _upgrade),
     "verify": ("v.json", _verify),
     "bench": ("b.json", _bench),
-    "selftest": ("s.json", _selftest),
-    "selftest page": ("s.md", _selftest),
     "webp": ("m.webp", _movie),
     "gif": ("m.gif", _movie),
     "png": ("m.png", _movie),
     "mp4": ("m.mp4", _movie),
     "flipbook": ("f.html", _flipbook),
     "blender": (f"mpm_nodes-{mpm_nodes.__version__}.zip", _blender),
-    "terminal": ("mpm_terminal.py", _terminal),
     "specs": ("solve.json", _specs),
     "package": ("mpm_nodes.json", _package),
 }
@@ -321,7 +307,7 @@ def _writes(call: ast.Call) -> bool:
 def test_nothing_is_written_another_way():
     """A sweep over our sources: who opens a file for writing, renames or removes trees by itself stands in the list above."""
     found = set()
-    apart = ("blender_addon", "mpm_nodes_houdini", "hosts/terminal", "mpm_nodes/selftest")  # other programs, and tests
+    apart = ("blender_addon", "mpm_nodes_houdini")  # other programs
     for path in sorted([*(ROOT / "mpm_nodes").rglob("*.py"), *(ROOT / "usd_io").rglob("*.py")]):
         name = path.relative_to(ROOT).as_posix()
         if not any(each in name for each in apart):

@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 from blender_process import in_blender
 
-import mpm_nodes
-
 NODES = {
     "jelly": ("material_library", {"name": "jelly"}),
     "ball": ("emit_sphere", {"radius": 0.2, "centre": [0.0, 0.3, 0.0]}),
@@ -32,7 +30,7 @@ WIRES = [
     ("fall", "particles", "writer", "particles"),
 ]
 SETTINGS = {"cell_size": 0.1, "fps": 24.0, "start": 1, "end": 2}
-TERMINAL = Path(mpm_nodes.__file__).parent / "hosts/terminal/mpm_terminal.py"
+TERMINAL = Path(__file__).parents[2] / "docs" / "examples" / "mpm_terminal.py"
 
 
 # ---------------------------------------------------------------- adapters

@@ -16,7 +16,7 @@ from mpm_nodes.hosts.spec import WORDING
 PACKAGE = Path(mpm_nodes.__file__).parent
 HOSTS = {
     "blender": PACKAGE / "hosts/blender_addon/environment.py",
-    "terminal": PACKAGE / "hosts/terminal/mpm_terminal.py",
+    "terminal": PACKAGE.parent / "docs/examples/mpm_terminal.py",
     "houdini": PACKAGE / "hosts/houdini/mpm_nodes_houdini/messages.py",
 }
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
@@ -35,7 +35,7 @@ def said() -> list[tuple[str, str]]:
     """Return (place, text) of every text with an argument in it that is not a docstring: what messages are made of."""
     found = []
     for path in sorted([*PACKAGE.glob("*/**/*.py"), PACKAGE / "supervisor.py", PACKAGE / "cli.py"]):
-        if path.relative_to(PACKAGE).parts[0] in ("hosts", "commands", "bench", "farm", "selftest", "verification"):
+        if path.relative_to(PACKAGE).parts[0] in ("hosts", "commands", "bench", "farm", "verification"):
             continue  # programs and tables of their own, which no host shows
         source = path.read_text(encoding="utf-8")
         if not FLAG.search(source):

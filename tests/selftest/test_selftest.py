@@ -16,17 +16,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from mpm_nodes import children, cli
+from mpm_nodes import children
 from mpm_nodes.commands.packaged_samples import samples_folder
-from mpm_nodes.commands.selftest import _write
 from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.graph.declare import registry
-from mpm_nodes.selftest import graphs, kills, memory, mutants, outcomes, shot, syscalls
-from mpm_nodes.selftest.forks import HangingFork, in_fork
-from mpm_nodes.selftest.outcomes import Job, Outcome, Tally
-from mpm_nodes.selftest.parts import PARTS, Part
-from mpm_nodes.selftest.session import Session
-from mpm_nodes.selftest.table import facts, markdown, text
+from tests.selftest import graphs, kills, memory, mutants, outcomes, shot, syscalls
+from tests.selftest.__main__ import _write, main
+from tests.selftest.forks import HangingFork, in_fork
+from tests.selftest.outcomes import Job, Outcome, Tally
+from tests.selftest.parts import PARTS, Part
+from tests.selftest.session import Session
+from tests.selftest.table import facts, markdown, text
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="kills, watches and limits processes as Linux lets it")
 
@@ -216,8 +216,8 @@ def test_a_fork_that_hangs_is_ended():
 # ---------------------------------------------------------------- the command
 CASES = """
 import os
-from mpm_nodes.selftest.outcomes import SKIPPED, Outcome
-from mpm_nodes.selftest.worker import at_case
+from tests.selftest.outcomes import SKIPPED, Outcome
+from tests.selftest.worker import at_case
 
 def cases(job):
     yield Outcome("another row", SKIPPED, "not here")
@@ -232,8 +232,8 @@ def cases(job):
 NUMBERED = """
 import os
 import time
-from mpm_nodes.selftest.outcomes import Outcome
-from mpm_nodes.selftest.worker import at_case
+from tests.selftest.outcomes import Outcome
+from tests.selftest.worker import at_case
 
 def cases(job):
     for number in job.numbers():
@@ -264,7 +264,7 @@ def test_processes_that_die_are_counted_and_replaced(parts, tmp_path):
     shown = text(session)
     assert "case 5 is wrong" in shown and "skipped: not here" in shown
     page, told = markdown(session, parts), facts(session, parts)
-    assert page.count("| planted |") == 3 and "`mpm-nodes selftest --seed 4`" in page
+    assert page.count("| planted |") == 3 and "`python -m tests.selftest --seed 4`" in page
     assert told["against_a_promise"] == 2 and json.loads(json.dumps(told))["rows"][1]["endings"] == {"well": 9}
 
 
@@ -322,8 +322,8 @@ def test_a_long_run_ends_with_its_hours(parts, tmp_path, monkeypatch):
 
 def test_ctrl_c_prints_what_was_found(tmp_path):
     """Exit code 3, the table so far, the page written, no process left."""
-    script = "import sys; from mpm_nodes.cli import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", script, "selftest", "--only", "graphs", "--hours", "1", "--out", str(tmp_path / "page.md")]
+    words = ["--only", "graphs", "--hours", "1", "--out", str(tmp_path / "page.md")]
+    command = [sys.executable, "-m", "tests.selftest", *words]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     kept = signal.signal(
         signal.SIGINT, signal.default_int_handler
@@ -342,7 +342,7 @@ def test_ctrl_c_prints_what_was_found(tmp_path):
     finally:
         child.kill()  # a run of an hour must not outlive its test
     assert child.returncode == 3 and "stopped" in error and "against a promise" in out
-    assert (tmp_path / "page.md").read_text().startswith("`mpm-nodes selftest --hours 1 --seed 1`")
+    assert (tmp_path / "page.md").read_text().startswith("`python -m tests.selftest --hours 1 --seed 1`")
     assert not any(tmp_path.glob("mpm_nodes_selftest_*"))
 
 
@@ -353,15 +353,19 @@ def test_the_table_goes_into_a_pipe(tmp_path):
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     session = Session(1, None, tmp_path / "kept", samples_folder(), lambda line: None)
     _write(pipe, session, [])
-    assert os.read(reader, 1 << 16).decode().startswith("`mpm-nodes selftest --seed 1`") and pipe.is_fifo()
+    assert os.read(reader, 1 << 16).decode().startswith("`python -m tests.selftest --seed 1`") and pipe.is_fifo()
     os.close(reader)
 
 
 def test_arguments_are_checked(capsys):
     """A part that is not there is named with those that are; hours are positive."""
-    assert cli.main(["selftest", "--only", "nope"]) == 5
+    assert main(["--only", "nope"]) == 5
     assert "known are cooks, files, graphs" in capsys.readouterr().err
-    assert cli.main(["selftest", "--hours", "0"]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        main(["--hours", "0"])
+    assert main(["--list"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in listed[1:]] == [part.name for part in PARTS]
 
 
 def test_every_part_is_there():

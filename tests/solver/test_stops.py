@@ -15,7 +15,7 @@ import pytest
 
 from mpm_nodes import supervisor
 from mpm_nodes.graph.document.document import Graph
-from mpm_nodes.selftest.real import seconds_until
+from tests.selftest.real import seconds_until
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes have no groups")
 

@@ -11,7 +11,7 @@ import pytest
 
 from mpm_nodes.graph.declare import registry
 from mpm_nodes.graph.document.document import Graph
-from mpm_nodes.selftest.shot import digests
+from tests.selftest.shot import digests
 
 
 def still_life(folder: Path) -> Path:

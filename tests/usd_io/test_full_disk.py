@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mpm_nodes.data import OutputError
-from mpm_nodes.selftest import shot, syscalls
+from tests.selftest import shot, syscalls
 
 pytest.importorskip("pxr")
 pytestmark = pytest.mark.skipif(

@@ -20,7 +20,7 @@ from mpm_nodes.data import InputError, LevelSet, OutputError
 from mpm_nodes.graph.declare import registry
 from mpm_nodes.nodes.caches import export_layer
 from mpm_nodes.preview.scene import open_scene
-from mpm_nodes.selftest.shot import has_volumes
+from tests.selftest.shot import has_volumes
 from usd_io import arcs, dependencies
 from usd_io.check import check_cache
 from usd_io.collider_meshes import StageMeshes

@@ -27,7 +27,6 @@ UNSUPERVISED = {
     "clean": "looks at names, sizes and records",
     "kernels": "compiles",
     "host": "writes files of our own",
-    "selftest": "starts processes of its own for everything that it tries",
 }
 CHILD = """
 import os, sys, time

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 
-from mpm_nodes.selftest import shot, syscalls
-from mpm_nodes.selftest.forks import Ending, in_fork
-from mpm_nodes.selftest.kills import FRAMES, changes_of, resumed, watched
-from mpm_nodes.selftest.outcomes import SKIPPED, Job, Outcome
+from tests.selftest import shot, syscalls
+from tests.selftest.forks import Ending, in_fork
+from tests.selftest.kills import FRAMES, changes_of, resumed, watched
+from tests.selftest.outcomes import SKIPPED, Job, Outcome
 
 __all__ = ["cases"]
 

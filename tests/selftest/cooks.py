@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from mpm_nodes.selftest import real, shot, syscalls
-from mpm_nodes.selftest.forks import begin, finish, in_fork
-from mpm_nodes.selftest.kills import FRAMES, resumed, watched
-from mpm_nodes.selftest.outcomes import SKIPPED, Job, Outcome
-from mpm_nodes.selftest.worker import at_case
 from mpm_nodes.supervisor import PATIENCE
+from tests.selftest import real, shot, syscalls
+from tests.selftest.forks import begin, finish, in_fork
+from tests.selftest.kills import FRAMES, resumed, watched
+from tests.selftest.outcomes import SKIPPED, Job, Outcome
+from tests.selftest.worker import at_case
 
 __all__ = ["cases"]
 

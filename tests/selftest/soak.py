@@ -16,8 +16,8 @@ from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.declare import registry
 from mpm_nodes.graph.declare.registry import Registry
 from mpm_nodes.graph.document.document import Graph
-from mpm_nodes.selftest.outcomes import Job, Outcome
-from mpm_nodes.selftest.worker import at_case
+from tests.selftest.outcomes import Job, Outcome
+from tests.selftest.worker import at_case
 
 __all__ = ["cases", "random_graph"]
 

@@ -32,7 +32,7 @@ class Part:
     numbered: bool = False
 
 
-_PACKAGE = "mpm_nodes.selftest"
+_PACKAGE = "tests.selftest"
 
 PARTS = (
     Part(

@@ -17,7 +17,7 @@ import numpy as np
 
 from mpm_nodes.data import FrameContext, InputError, LevelSet, Material, MpmNodesError, Particles, Previous
 from mpm_nodes.graph.cook.executor import execute
-from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.document.document import Graph
 
 __all__ = ["Walk", "bounded", "cook", "digests", "has_volumes", "prepare", "walking_shot"]

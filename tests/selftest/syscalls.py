@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from mpm_nodes.selftest.forks import LONGEST, Ending, begin, finish
+from tests.selftest.forks import LONGEST, Ending, begin, finish
 
 __all__ = ["FULL", "KILL", "MEMORY", "WRITES", "Call", "Decide", "available", "watched"]
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from mpm_nodes.data import FrameContext, GraphSettings, InputError, MpmNodesError
-from mpm_nodes.selftest import shot
-from mpm_nodes.selftest.forks import HangingFork, in_fork
-from mpm_nodes.selftest.outcomes import SKIPPED, Job, Outcome
-from mpm_nodes.selftest.worker import at_case
+from tests.selftest import shot
+from tests.selftest.forks import HangingFork, in_fork
+from tests.selftest.outcomes import SKIPPED, Job, Outcome
+from tests.selftest.worker import at_case
 
 __all__ = ["cases"]
 

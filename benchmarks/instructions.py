@@ -3,31 +3,33 @@
 Times of one machine say nothing about others. Instructions can be counted for all of them: the loops are compiled for each
 processor, never called, and counted from LLVM's assembly. Three numbers stand for what has cost most: instructions, those that
 touch the stack (registers that did not suffice), and conditional branches (which vectors without masks are stored with).
+
+    python benchmarks/instructions.py                   # neo-Hookean, quadratic, APIC: 30 seconds
+    python benchmarks/instructions.py --kernel cubic --transfer flip --json figures.json
+
+The exit code is 1 when a count is above its ceiling (`CEILINGS`); what other laws, kernels and transfers take is only shown.
 """
 
 from __future__ import annotations
 
-import base64
+import argparse
 import json
 import os
-import pickle
 import platform
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+
+from machine_loops import Counts, per_particle
 
 from mpm_nodes import children
-from mpm_nodes.bench.machine_loops import Counts
-from mpm_nodes.bench.rows import Row
-from mpm_nodes.bench.table import write
+from mpm_nodes.bench.rows import KERNELS, LAWS, MATERIALS, PRECISIONS, TRANSFERS, Row
 from mpm_nodes.data import MpmNodesError
 
-if TYPE_CHECKING:
-    import argparse
-
-__all__ = ["CEILINGS", "CPUS", "Ceiling", "counts", "main", "too_many"]
-
+CHILD = Path(__file__).with_name("translate.py")
 COMPILED_AS = {"znver4": ("znver4",), "znver3": ("znver3", "alderlake", "apple-m1", "neoverse-v1"), "x86-64-v2": ("x86-64-v2",)}
 """Processors for which numba compiles here, and those whose assembly is made from that: no x86 machine compiles for ARM."""
 CPUS = ("znver4", "znver3", "alderlake", "x86-64-v2", "apple-m1", "neoverse-v1")
@@ -56,16 +58,16 @@ CEILINGS: dict[str, dict[str, Ceiling]] = {
 """By processor and loop, of neo-Hookean with quadratic splines and APIC, as `total` counts them."""
 
 
-def main(args: argparse.Namespace) -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Count and print; 1 when a count is above its ceiling."""
-    row = Row(
-        law=(args.law or ["neo_hookean"])[0],
-        kernel=(args.kernel or ["quadratic"])[0],
-        transfer=(args.transfer or ["apic"])[0],
-        particles=PARTICLES,
-        precision=args.precision,
-        threads=1,
-    )
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--law", choices=(*LAWS, *MATERIALS), default="neo_hookean")
+    parser.add_argument("--kernel", choices=KERNELS, default="quadratic")
+    parser.add_argument("--transfer", choices=TRANSFERS, default="apic")
+    parser.add_argument("--precision", choices=PRECISIONS, default="float32")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the counts here")
+    args = parser.parse_args(arguments)
+    row = Row("cube", args.law, args.kernel, args.transfer, PARTICLES, 1, args.precision)
     found = counts(row)
     print(f"{row.law}, {row.kernel}, {row.transfer}, {row.precision}: instructions a particle (of which stack accesses, branches)")
     print(f"{'':13}{'scatter: one by one':>22}{'by sixteen':>18}{'gather: one by one':>22}{'by sixteen':>18}{'all':>8}")
@@ -74,7 +76,8 @@ def main(args: argparse.Namespace) -> int:
         whole = sum(total(found[cpu][loop]).instructions for loop in LOOPS)
         print(f"{cpu:13}{cells[0]:>22}{cells[1]:>18}{cells[2]:>22}{cells[3]:>18}{whole:8.0f}")
     if args.json:
-        write(args.json, {cpu: {loop: _plain(parts) for loop, parts in loops.items()} for cpu, loops in found.items()})
+        plain = {cpu: {loop: _plain(parts) for loop, parts in loops.items()} for cpu, loops in found.items()}
+        args.json.write_text(json.dumps(plain, indent=1) + "\n")
     above = too_many(found) if row == Row(particles=PARTICLES, threads=1) else []
     for line in above:
         print(f"NOT MET  {line}")
@@ -117,59 +120,28 @@ def counts(row: Row) -> dict[str, dict[str, dict[str, Counts]]]:
         MpmNodesError: This is not an x86-64 machine, or a process that compiles failed; the message holds what it said last.
     """
     if platform.machine().lower() not in ("x86_64", "amd64"):
-        raise MpmNodesError(f"bench: --instructions compiles on x86-64 machines only, this is {platform.machine()}")
-    loops = _loops_of(row)
+        raise MpmNodesError(f"instructions are counted on x86-64 machines only, this is {platform.machine()}")
+    loops = _told("loops", asdict(row))
     with ThreadPoolExecutor(len(COMPILED_AS)) as pool:
         parts = pool.map(lambda cpu: _counted(cpu, COMPILED_AS[cpu], loops), COMPILED_AS)
-    return {
-        cpu: {loop: {part: Counts(**numbers) for part, numbers in costs.items()} for loop, costs in found.items()}
-        for part in parts
-        for cpu, found in part.items()
-    }
+    return {cpu: found for part in parts for cpu, found in part.items()}
 
 
-def _loops_of(row: Row) -> dict[str, dict[str, Any]]:
-    """Return `_loops`, found in a process that has compiled nothing else."""
-    done = children.run("mpm_nodes.bench.instructions:tell_loops", [json.dumps(asdict(row))], capture_output=True, text=True)
+def _told(what: str, task: Any, **options: Any) -> Any:
+    """Return what a process of its own, which has compiled nothing else, says of a task."""
+    done = children.run(CHILD, [what, json.dumps(task)], capture_output=True, text=True, **options)
     if done.returncode:
-        raise MpmNodesError(f"bench: --instructions: the solve ended with {children.last_words(done.stderr, done.returncode)}")
+        raise MpmNodesError(f"the process that tells the {what} ended with {children.last_words(done.stderr, done.returncode)}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def tell_loops(row: str) -> None:
-    """Print `_loops` of a row that is given as JSON."""
-    print(json.dumps(_loops(Row(**json.loads(row)))))
-
-
-def _loops(row: Row) -> dict[str, dict[str, Any]]:
-    """Return the files of the two loops, what they need loaded and the types of their arguments, from a solve on this machine."""
-    from mpm_nodes.bench import scenes
-    from mpm_nodes.solver.shared_loops import SharedLoop
-
-    solver = scenes.solver(scenes.untouched(row.scene, row.law, row.particles), row)
-    solver.step(keep=False)
-    found = {}
-    for planned in solver.plan.stages:
-        if isinstance(planned.function, SharedLoop):
-            for composed in planned.function.loops():
-                run = composed.run
-                signature = base64.b64encode(pickle.dumps(run.signatures[0])).decode()
-                name = "scatter" if "colour_start" in composed.source.names else "gather"
-                found[name] = {
-                    "file": run.py_func.__code__.co_filename,
-                    "loaded": composed.source.loaded,
-                    "signature": signature,
-                }
-    return found
-
-
-def _counted(compiled_as: str, cpus: tuple[str, ...], loops: dict[str, Any]) -> dict[str, Any]:
+def _counted(compiled_as: str, cpus: tuple[str, ...], loops: dict[str, Any]) -> dict[str, dict[str, dict[str, Counts]]]:
     """Compile for one processor, in a process of its own with an empty cache, and count for those that are made from it."""
-    task = json.dumps({"cpus": cpus, "loops": loops})
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "MPM_NODES_CACHE": folder, "NUMBA_CPU_NAME": compiled_as, "NUMBA_CPU_FEATURES": ""}
-        done = children.run("mpm_nodes.bench.translate:main", [task], capture_output=True, text=True, env=environment)
-    if done.returncode:
-        said = children.last_words(done.stderr, done.returncode)
-        raise MpmNodesError(f"bench: --instructions: the process that compiles for {compiled_as} ended with {said}")
-    return json.loads(done.stdout)
+        found = _told("assembly", {"cpus": cpus, "loops": loops}, env=environment)
+    return {cpu: {loop: per_particle(text) for loop, text in texts.items()} for cpu, texts in found.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

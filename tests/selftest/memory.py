@@ -15,11 +15,11 @@ from mpm_nodes.data import MpmNodesError
 from mpm_nodes.graph.declare import registry
 from mpm_nodes.graph.document.document import load_graph
 from mpm_nodes.graph.plan.plan import plan_graph
-from mpm_nodes.selftest import real, shot, syscalls
-from mpm_nodes.selftest.forks import HangingFork, in_fork
-from mpm_nodes.selftest.kills import FRAMES, resumed
-from mpm_nodes.selftest.outcomes import SKIPPED, Job, Outcome
-from mpm_nodes.selftest.worker import at_case
+from tests.selftest import real, shot, syscalls
+from tests.selftest.forks import HangingFork, in_fork
+from tests.selftest.kills import FRAMES, resumed
+from tests.selftest.outcomes import SKIPPED, Job, Outcome
+from tests.selftest.worker import at_case
 
 __all__ = ["cases"]
 

@@ -6,7 +6,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["CountedLoop", "Counts", "Routine", "routines_of"]
+__all__ = ["CountedLoop", "Counts", "Routine", "per_particle", "routines_of"]
+
+LANES = 16
+"""Particles that the other loops take at a time (`kernels.lanes.types.WIDTH`)."""
+_PER_PARTICLE = ("scatter_fields", "gather_fields")
+"""Routines whose innermost loop takes one particle at a time; all other loops take sixteen."""
+_PER_BLOCK = ("run", "add_tile", "clear_tile", "load_tile", "prefetch_tile")
+"""Routines that are called once a block of particles."""
 
 _ROUTINE = re.compile(r"^([\w.$]+):\s*(?:#|//) @")
 _LABEL = re.compile(r"^\.L(BB\w+):")
@@ -75,6 +82,43 @@ def routines_of(assembly: str) -> dict[str, Routine]:
     for name, lines in _pieces(assembly):
         found[name] = _routine(name, lines)
     return found
+
+
+def per_particle(assembly: str) -> dict[str, Counts]:
+    """Return what a particle costs: in the loop over single ones, and its share in the loops over sixteen.
+
+    What a loop calls counts with its own loops run once. Paths that are seldom taken count as if they always were.
+    """
+    routines = routines_of(assembly)
+    costs = {"single": Counts(), "sixteen": Counts()}
+    for routine in routines.values():
+        if routine.title in _PER_BLOCK or routine.name.startswith(("_ZN7cpython", "mpm_nodes_copy", "parallel_for")):
+            continue
+        for loop in routine.loops.values():
+            single = loop.depth == 2 and routine.title in _PER_PARTICLE
+            if single:
+                costs["single"].add(_with_calls(loop, routines))
+            elif loop.depth and _is_root(routine, routines):
+                costs["sixteen"].add(_with_calls(loop, routines), 1.0 / LANES)
+    return costs
+
+
+def _is_root(routine: Routine, routines: dict[str, Routine]) -> bool:
+    """Whether a routine is called outside of loops: what loops call counts where it is called."""
+    return not any(
+        routine.name in loop.calls for other in routines.values() for loop in other.loops.values() if loop.depth
+    ) or routine.title.startswith("block")
+
+
+def _with_calls(loop: CountedLoop, routines: dict[str, Routine]) -> Counts:
+    """Return what a loop's own blocks cost with what they call; the copier of a block's last few particles is left out."""
+    total = Counts()
+    total.add(loop.own)
+    for name in loop.calls:
+        if name in routines and not name.startswith("mpm_nodes_copy"):
+            for part in routines[name].loops.values():
+                total.add(_with_calls(part, routines))
+    return total
 
 
 def _pieces(assembly: str) -> Iterator[tuple[str, list[str]]]:

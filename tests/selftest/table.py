@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import mpm_nodes
-from mpm_nodes.selftest.parts import Part
-from mpm_nodes.selftest.session import Session
+from tests.selftest.parts import Part
+from tests.selftest.session import Session
 
 __all__ = ["facts", "markdown", "text"]
 
@@ -44,7 +44,7 @@ def markdown(session: Session, parts: Sequence[Part]) -> str:
     """Return the table as a section of a page: what must hold, what was found, on what."""
     told = facts(session, parts)
     lines = [
-        f"`mpm-nodes selftest{'' if session.hours is None else f' --hours {session.hours:g}'} --seed {session.seed}`, "
+        f"`python -m tests.selftest{'' if session.hours is None else f' --hours {session.hours:g}'} --seed {session.seed}`, "
         f"mpm-nodes {told['version']}, {told['machine']}, {told['seconds']:.0f} seconds:",
         "",
         "| " + " | ".join(COLUMNS) + " |",

@@ -1,15 +1,25 @@
-"""What this machine can do at this moment: memory bandwidth and arithmetic, by kernels compiled like those of a solve."""
+"""What this machine can do at this moment: memory bandwidth and arithmetic, by kernels compiled like those of a solve.
+
+    python benchmarks/calibrate.py                      # as many threads as `mpm-nodes bench` takes: two
+    python benchmarks/calibrate.py --threads 1
+
+What a speed stands beside that `mpm-nodes bench` shows: run both at the same time of a shared machine.
+"""
 
 from __future__ import annotations
 
+import argparse
 import functools
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import prange
 
+from mpm_nodes.bench.threads import available_threads, set_threads
 from mpm_nodes.kernels.compile.jit import compiled
 from mpm_nodes.kernels.lanes.arithmetic import fma
 from mpm_nodes.kernels.lanes.memory import load, store
@@ -21,6 +31,17 @@ ROUNDS = 500_000
 REPEATS = 7
 APART = 16 * WIDTH
 """Distance of two threads' values: factor, summand, twelve starts of chains, the result."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--threads", type=int, default=min(2, available_threads()))
+    args = parser.parse_args(arguments)
+    set_threads(args.threads)
+    bandwidth, arithmetic = calibration(args.threads).values()
+    print(f"{args.threads} threads: {bandwidth:.0f} GB/s (a = b + s c), {arithmetic:.0f} Gflop/s (fused multiply-adds)")
+    return 0
 
 
 def calibration(threads: int) -> dict[str, float]:
@@ -54,7 +75,6 @@ def _median(call: Callable[[], Any]) -> float:
 @functools.cache
 def _kernels() -> tuple[Callable, Callable, Callable]:
     """Return the triad, and chains of multiply-adds that stay in registers: six fit AVX2, twelve feed two AVX-512 units."""
-    from numba import prange  # here: this package is imported where numba may not be
 
     @compiled(parallel=True)
     def triad(a, b, c, s):
@@ -90,3 +110,7 @@ def _kernels() -> tuple[Callable, Callable, Callable]:
             store(lanes, at + 14 * WIDTH, a0 + b0 + c0 + d0 + e0 + g0 + a1 + b1 + c1 + d1 + e1 + g1)
 
     return triad, six_chains, twelve_chains
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
+import cores
 import numpy as np
 import pytest
 
-from mpm_nodes import cli
-from mpm_nodes.bench import cores, scenes
+from mpm_nodes.bench import scenes
 from mpm_nodes.bench.rows import Row
 from mpm_nodes.kernels.transfers import binning
 
@@ -49,6 +49,6 @@ def test_the_command_says_where_scaling_stops(share, code, monkeypatch, tmp_path
     prediction = {"share": share, "colours": 1.1, "blocks": 1.0, "gigabytes_per_second": 20.0}
     record = {"serial_share": 0.01, "bytes_moved": 400.0, "cores": {str(n): prediction for n in cores.CORES}}
     monkeypatch.setattr(cores, "measured", lambda row: record)
-    assert cli.main(["bench", "--cores", "--particles", "1000", "--json", str(tmp_path / "cores.json")]) == code
+    assert cores.main(["--particles", "1000", "--json", str(tmp_path / "cores.json")]) == code
     assert f"{share:.0%} (1.10, 1.00; 20)" in capsys.readouterr().out
     assert [r["scene"] for r in json.loads((tmp_path / "cores.json").read_text())] == ["compact", "splashing", "two materials"]

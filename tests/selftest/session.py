@@ -18,8 +18,8 @@ from typing import Any
 
 from mpm_nodes import children
 from mpm_nodes.data import InputError
-from mpm_nodes.selftest.outcomes import Job, Outcome, Tally
-from mpm_nodes.selftest.parts import Part
+from tests.selftest.outcomes import Job, Outcome, Tally
+from tests.selftest.parts import Part
 
 __all__ = ["Session"]
 
@@ -178,7 +178,7 @@ class _PartRun:
         arguments = [self.part.module, json.dumps(dataclasses.asdict(job))]
         log = open(self.scratch / f"{place}.log", "wb")
         child = children.start(
-            "mpm_nodes.selftest.worker:main", arguments, stdout=subprocess.PIPE, stderr=log, process_group=0, bufsize=0
+            "tests.selftest.worker:main", arguments, stdout=subprocess.PIPE, stderr=log, process_group=0, bufsize=0
         )
         log.close()
         assert child.stdout is not None

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from mpm_nodes.selftest import shot, syscalls
-from mpm_nodes.selftest.forks import Ending, begin, finish, in_fork
-from mpm_nodes.selftest.outcomes import SKIPPED, Job, Outcome
-from mpm_nodes.selftest.worker import at_case
+from tests.selftest import shot, syscalls
+from tests.selftest.forks import Ending, begin, finish, in_fork
+from tests.selftest.outcomes import SKIPPED, Job, Outcome
+from tests.selftest.worker import at_case
 
 __all__ = ["cases", "resumed"]
 

@@ -1,9 +1,18 @@
-"""What the engine is to reach on two cores, and whether measured rows do."""
+"""What the engine is to reach on two cores, and whether measured rows do.
+
+    mpm-nodes bench --json rows.json && python benchmarks/goals.py rows.json
+
+The exit code is 1 when a goal is not met. `to_reach.py` has harder ones.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 Record = dict[str, Any]
@@ -46,6 +55,16 @@ class Result:
     def __str__(self) -> str:
         side, met = "at most" if self.goal.at_most else "at least", "met" if self.met else "NOT MET"
         return f"{met:8} {self.goal.text}: {self.figure:.3g}, {side} {self.goal.bound:g} {self.goal.unit}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Print the goals that the rows of a file touch; 1 when one is not met."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("rows", type=Path, help="what `mpm-nodes bench --json FILE` wrote")
+    found = results(json.loads(parser.parse_args(arguments).rows.read_text()))
+    for result in found:
+        print(result)
+    return 0 if all(result.met for result in found) else 1
 
 
 def results(records: Iterable[Record]) -> list[Result]:
@@ -118,3 +137,7 @@ GOALS = (
     Goal("memory of a particle", 320.0, "bytes", largest("bytes_per_particle", 1.0), at_most=True),
     Goal("memory beside a million particles", 450.0, "MB", largest("beside_bytes", 1e-6), at_most=True),
 )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

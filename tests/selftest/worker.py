@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from mpm_nodes.selftest.outcomes import Job
+from tests.selftest.outcomes import Job
 
 __all__ = ["main"]
 

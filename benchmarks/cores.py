@@ -11,30 +11,34 @@
 
 Shares are counted in particles, a block's tile as `binning.BLOCK_COST` of them. Memory is not in it: what
 bandwidth that speed would need is told beside.
+
+    python benchmarks/cores.py                          # a million particles
+    python benchmarks/cores.py --particles 300000 --json figures.json
+
+The exit code is 1 where a scene stops scaling below 60 % of the ideal at one of these numbers of cores.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from mpm_nodes.bench import scenes
 from mpm_nodes.bench.measure import INTERVALS, WARM_UP
 from mpm_nodes.bench.rows import TWO_LAWS, Row
-from mpm_nodes.bench.table import write
 from mpm_nodes.bench.threads import set_threads
 from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.kernels.transfers import binning
 from mpm_nodes.solver.run import SORT_INTERVAL, SubstepSolver
-
-if TYPE_CHECKING:
-    import argparse
-
-__all__ = ["CORES", "Split", "imbalance", "main", "predicted"]
 
 CORES = (8, 16, 64)
 LEAST_SHARE = 0.6
@@ -72,9 +76,13 @@ class Split:
         return self.serial + self.coloured + self.other
 
 
-def main(args: argparse.Namespace) -> int:
-    """Measure and print; 1 where a scene stops scaling below its share of the ideal at 64 cores."""
-    count, records = (args.particles or [1_000_000])[0], []
+def main(arguments: list[str] | None = None) -> int:
+    """Measure and print; 1 where a scene stops scaling below its share of the ideal."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--particles", type=int, default=1_000_000)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the records here")
+    args = parser.parse_args(arguments)
+    count, records = args.particles, []
     rows = {
         "compact": Row("cube", particles=count, threads=1),
         "splashing": Row("dam_break", "liquid", particles=count, threads=1),
@@ -88,7 +96,7 @@ def main(args: argparse.Namespace) -> int:
         print(f"{name:14}{record['serial_share']:>8.1%}{record['bytes_moved']:>12.0f}{cells}", flush=True)
         records.append({"scene": name, **record})
     if args.json:
-        write(args.json, records)
+        args.json.write_text(json.dumps(records, indent=1) + "\n")
     return 0 if all(p["share"] >= LEAST_SHARE for record in records for p in record["cores"].values()) else 1
 
 
@@ -99,8 +107,6 @@ def _cell(prediction: dict[str, float]) -> str:
 
 def measured(row: Row) -> dict[str, Any]:
     """Return the record of a scene."""
-    from mpm_nodes.bench import scenes
-
     before, start = thread_count(), scenes.scene(row.scene, row.law, row.particles)
     set_threads(1)
     solver = scenes.solver(start, row)
@@ -200,3 +206,7 @@ def _timed_sorts() -> Iterator[list[float]]:
     finally:
         for name, kernel in before.items():
             setattr(binning, name, kernel)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

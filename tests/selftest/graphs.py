@@ -21,10 +21,10 @@ from mpm_nodes.graph.declare.registry import Registry
 from mpm_nodes.graph.document.document import Graph, load_graph
 from mpm_nodes.graph.plan import preflight
 from mpm_nodes.graph.plan.plan import plan_graph
-from mpm_nodes.selftest.mutants import Mutant, documents, mutant
-from mpm_nodes.selftest.outcomes import Job, Outcome
-from mpm_nodes.selftest.shot import bounded
-from mpm_nodes.selftest.worker import at_case
+from tests.selftest.mutants import Mutant, documents, mutant
+from tests.selftest.outcomes import Job, Outcome
+from tests.selftest.shot import bounded
+from tests.selftest.worker import at_case
 
 __all__ = ["cases", "judged", "prepare"]
 
