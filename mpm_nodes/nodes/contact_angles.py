@@ -23,8 +23,8 @@ from mpm_nodes.data import (
     Unitless,
     Vec3,
 )
+from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.declarations import PreflightContext
-from mpm_nodes.graph.declare.decorators import node
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.bodies import collider_passed_on
 from mpm_nodes.nodes.values_of_files import field_of, first_values, over_meshes, primvar_contents, primvar_values, volume_of, voxels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.data import GraphSettings, Kernel, MpmNodesError, Particles
-from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare import node
 from mpm_nodes.nodes.bodies import adding
 
 

@@ -31,7 +31,7 @@ from mpm_nodes.data import (
     Walls,
     concatenate,
 )
-from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.time.clock import Clock, FrameClock, per_second_of_the_shot
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, TakenAtStart
 from mpm_nodes.nodes.crowding import crowds

@@ -20,8 +20,8 @@ from mpm_nodes.data import (
     Unitless,
 )
 from mpm_nodes.data.temperature_tables import Rows
+from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.declarations import PreflightContext
-from mpm_nodes.graph.declare.decorators import node
 from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.nodes.bodies import adding
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import A, Ambient, FrameContext, Frames, GraphSettings, Metres, MpmNodesError, Particles, Range, Unitless, Vec3
+from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.declarations import PreflightContext
-from mpm_nodes.graph.declare.decorators import node
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, carries_keys
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.bodies import passed_on

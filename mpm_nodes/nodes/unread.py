@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = ["WiredIn", "unread"]
 
-HEAT = "take the preset explicit_heat, melting or surface_tension_heat"
-
 
 class _Number(NamedTuple):
     """A member of materials that stages declare to read, in words.
@@ -45,7 +43,7 @@ class WiredIn(NamedTuple):
     """What of heat and tension is wired into a solve beside its matter's parameters.
 
     Attributes:
-        made: Some matter makes heat.
+        columns: Columns of the matter that no substeps have to read, such as heat that it makes.
         scaled: Some matter has a factor on its tension.
         tempered: A collider has a temperature or a flux of heat.
         ambient: Air or a heat field is there.
@@ -53,7 +51,7 @@ class WiredIn(NamedTuple):
         tension: A field of tension is there.
     """
 
-    made: bool
+    columns: frozenset[str]
     scaled: bool
     tempered: bool
     ambient: bool
@@ -90,61 +88,44 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
     asked = "thermal_properties" in stages or ("apply_plasticity" not in stages and any(map(_flows, materials.values())))
     if not (asked or any(wired) or any(map(_asks_for_more, materials.values()))):
         return []
+    from mpm_nodes.physics import all_physics, with_further
     from mpm_nodes.solver import initial
     from mpm_nodes.solver.liquid_pairs import pairs_of
-    from mpm_nodes.solver.phases import checked_thermal, with_melts
     from mpm_nodes.solver.surroundings import refuse_unread_ambient, refuse_unread_tension_field
 
     plans = [plan_of(each) for each in candidates]
-    all_matter = with_melts(tuple(materials.values()))
+    all_matter = with_further(tuple(materials.values()))
     for material in all_matter:
         initial.refuse_unread_modulus(material, _named(material), plans)
-        initial.refuse_unread_diffusivity(material, _named(material), plans)
-        if any(_asks(plan, "heat_capacity") for plan in plans):
-            checked_thermal(material)
+        for physics in all_physics():
+            physics.check_material(material, _named(material), plans)
     if whole:
         pairs_of(all_matter)
-    if wired.made:
-        initial.refuse_unread_heat_source(plans)
+    for physics in all_physics():
+        for column in wired.columns & set(physics.refuse_columns):
+            physics.refuse_columns[column](plans)
     if wired.ambient:
         refuse_unread_ambient(plans)
     if wired.tension:
         refuse_unread_tension_field(plans)
-    aside = [*_left_aside(tuple(materials.values()), all_matter, plans, wired.tempered)]
+    aside = [*_left_aside(all_matter, plans)]
+    for physics in all_physics():
+        aside += physics.unread(tuple(materials.values()), plans, wired.tempered)
     aside += [text for material in all_matter for text in _numbers_aside(material, plans)]
     if whole and all(each.surface_tension is None for each in all_matter):
         aside += _without_tension(wired)
     return list(dict.fromkeys(aside))
 
 
-def _left_aside(
-    materials: Sequence[Material], all_matter: Sequence[Material], plans: Sequence[SubstepPlan], tempered: bool
-) -> Iterator[str]:
-    """Yield what of tension and heat has no effect in these substeps; `all_matter` is the materials with their melts."""
-    carries_heat = any(_asks(plan, "heat_capacity") for plan in plans)
+def _left_aside(all_matter: Sequence[Material], plans: Sequence[SubstepPlan]) -> Iterator[str]:
+    """Yield which tensions have no effect in these substeps; `all_matter` is the materials with what they may become."""
     has_surface = any("tension" in plan.fields_needed.get("samples", ()) for plan in plans)
-    changes_phase = any(("particles", "phase") in part.writes for plan in plans for part in plan.parts)
     for material in all_matter:
         if material.surface_tension is not None and not has_surface:
             yield (
                 f"material {_named(material)} has a surface tension, and these substeps have no surface that it pulls at; take the "
                 "preset surface_tension, auto_surface_tension or another with surfaces, or leave its tensions out"
             )
-    for material in materials:
-        if material.thermal is None:
-            continue
-        if not carries_heat:
-            yield (
-                f"material {_named(material)} has thermal parameters, and these substeps carry no heat: it neither conducts nor "
-                f"melts; {HEAT}, or leave material_thermal out"
-            )
-        elif material.thermal.freezing_temperature is not None and not changes_phase:
-            yield (
-                f"material {_named(material)} has a freezing temperature, and no stage of these substeps changes its phase: it "
-                "neither melts nor freezes; wire update_phase last, or set material_thermal.freezing_temperature to 0"
-            )
-    if tempered and not carries_heat:
-        yield f"a collider has a temperature or a flux of heat, and these substeps carry no heat; {HEAT}, or leave it out"
 
 
 def _numbers_aside(material: Material, plans: Sequence[SubstepPlan]) -> Iterator[str]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from mpm_nodes.data import ATTRIBUTES, Material
 from mpm_nodes.graph.plan.substeps import fields_touched, resolve
+from mpm_nodes.physics import all_physics, with_further
 from mpm_nodes.solver.coefficients import tabled_law
-from mpm_nodes.solver.phases import with_melts
 
 __all__ = ["ALWAYS", "allocated", "columns_of"]
 
@@ -16,9 +16,6 @@ ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
 """Allocated in every solve."""
 OPTIONAL = {
     "stiffness_scale": "stiffness_scale",
-    "freezing_shift": "freezing_shift",
-    "heat_source": "heat_source",
-    "heating_rate": "heat_source",
     "tear_scale": "tear_scale",
     "tension_scale": "tension_scale",
 }
@@ -34,7 +31,8 @@ def allocated(needed: Iterable[str], of_laws: Iterable[str], given: Collection[s
         given: Columns of its sources.
         own: Fields that are not in the table, of laws, stages and sources.
     """
-    names = [*ALWAYS, *of_laws, *(n for n in needed if n not in OPTIONAL or OPTIONAL[n] in given)]
+    optional = OPTIONAL | {name: given_by for each in all_physics() for name, given_by in each.optional_columns.items()}
+    names = [*ALWAYS, *of_laws, *(n for n in needed if n not in optional or optional[n] in given)]
     return [*names, *(n for n in given if n in ATTRIBUTES), *own]
 
 
@@ -50,7 +48,7 @@ def columns_of(recipe: Any, materials: Sequence[Material], given: Collection[str
         GraphError: The substep graph is wrong.
         LawError: A material's law is unknown.
     """
-    laws = [tabled_law(material) for material in with_melts(materials)]
+    laws = [tabled_law(material) for material in with_further(materials)]
     state, inputs = [name for law in laws for name in law.state], [name for law in laws for name in law.inputs]
     substeps = resolve(recipe)
     needed = [name for each in (substeps, *substeps.others) for name in fields_touched(each, "particles", state, inputs)]

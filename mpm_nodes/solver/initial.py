@@ -9,9 +9,9 @@ import numpy as np
 from mpm_nodes.data import ATTRIBUTES, Emitter, Field, Kernel, Material, MpmNodesError, Particles, Walls
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.materials.contract import law_of
+from mpm_nodes.physics import all_physics
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.phases import first_phase
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, Take, gather, lines_of, rows_of, scatter
 
@@ -20,8 +20,6 @@ __all__ = [
     "measure_gradients",
     "origin_of",
     "own_fields",
-    "refuse_unread_diffusivity",
-    "refuse_unread_heat_source",
     "refuse_unread_modulus",
 ]
 
@@ -30,14 +28,17 @@ def own_fields(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan], parts: Se
     """Return the fields of the particles that are not in the table, by name: those of laws, stages and sources.
 
     Raises:
-        MpmNodesError: Two of them describe a field of one name differently, or a material has a bulk modulus or a solute's
-            diffusivity that no stage reads, or particles have a heat source that none does.
+        MpmNodesError: Two of them describe a field of one name differently, or no stage reads what a
+            material or the particles have.
     """
     for law in laws:
         refuse_unread_modulus(law.material, law.label, plans)
-        refuse_unread_diffusivity(law.material, law.label, plans)
-    if any(np.any(part["heat_source"]) for part in parts if "heat_source" in part):
-        refuse_unread_heat_source(plans)
+        for physics in all_physics():
+            physics.check_material(law.material, law.label, plans)
+    for physics in all_physics():
+        for name, refuse in physics.refuse_columns.items():
+            if any(np.any(part[name]) for part in parts if name in part):
+                refuse(plans)
     described = [(f"law {law.loops.law.id}", field) for law in laws for field in law.loops.law.fields.values()]
     described += [("a stage", field) for plan in plans for field in plan.own_fields["particles"].values()]
     found: dict[str, tuple[str, Field]] = {}
@@ -72,44 +73,6 @@ def refuse_unread_modulus(material: Material, label: str, plans: Sequence[Subste
     )
 
 
-def refuse_unread_diffusivity(material: Material, label: str, plans: Sequence[SubstepPlan]) -> None:
-    """Refuse a solute that spreads where none of the substeps' stages lets it.
-
-    Args:
-        material: The material.
-        label: What messages call it.
-        plans: The substeps that the solve may take.
-
-    Raises:
-        MpmNodesError: It has a solute's diffusivity, and no stage asks for it.
-    """
-    tension = material.surface_tension
-    if tension is None or not tension.solute_diffusivity > 0.0:
-        return
-    if not all("concentration_gradient" in plan.fields_needed["particles"] for plan in plans):
-        raise MpmNodesError(
-            f"material {label}: its solute has a diffusivity of {tension.solute_diffusivity:g} m^2/s, and these substeps "
-            "do not let it spread; take the preset surface_tension_solute or surface_tension_heat, or set "
-            "material_surfactant.diffusivity to 0"
-        )
-
-
-def refuse_unread_heat_source(plans: Sequence[SubstepPlan]) -> None:
-    """Refuse heat that is made inside matter where the stages of some substeps do not ask for it.
-
-    Args:
-        plans: The substeps that the solve may take.
-
-    Raises:
-        MpmNodesError: Some do not.
-    """
-    if not all("heat_source" in plan.fields_needed["particles"] for plan in plans):
-        raise MpmNodesError(
-            "the matter has a heat_source, and these substeps carry no heat; take the preset explicit_heat, melting or "
-            "surface_tension_heat, or leave set_heat_source out"
-        )
-
-
 def _carried(name: str, parts: Sequence[Particles]) -> Field:
     """Describe a column that is not in the table: as its source does, or as something that is carried along."""
     known = next((part.field(name) for part in parts if part.field(name)), None)
@@ -140,7 +103,8 @@ def completed(
             deformation.
     """
     columns, count = dict(columns), len(columns["position"])
-    first_phase(columns, materials)
+    for physics in all_physics():
+        physics.complete(columns, materials)
     _match_volumes(columns, materials)
     columns.setdefault("volume", np.full(count, source.spacing**3))
     density = np.array([material.density for material in materials])

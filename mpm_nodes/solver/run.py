@@ -25,6 +25,7 @@ from mpm_nodes.graph.declare.registry import Registry
 from mpm_nodes.graph.plan.substeps import SubstepPlan, recipe_of
 from mpm_nodes.graph.time.clock import Clock, FrameClock
 from mpm_nodes.materials.values import FloatType
+from mpm_nodes.physics import with_further
 from mpm_nodes.solver.advice import Advice
 from mpm_nodes.solver.auto_steps import Choice, choose_again
 from mpm_nodes.solver.checked import run_checked
@@ -39,7 +40,6 @@ from mpm_nodes.solver.initial import completed, measure_gradients, origin_of, ow
 from mpm_nodes.solver.memory import StageMemories
 from mpm_nodes.solver.moments import Moment
 from mpm_nodes.solver.periodic import period_of
-from mpm_nodes.solver.phases import with_melts
 from mpm_nodes.solver.plates import Splines
 from mpm_nodes.solver.program import limiting, programs_of
 from mpm_nodes.solver.ranks.refusals import refuse_plates
@@ -104,7 +104,7 @@ class SubstepSolver:
     ) -> None:
         self.clock = Clock() if clock is None else clock
         merged, remaps = merge_materials([particles, *(emitter.template for emitter in emitters)])
-        self.materials = with_melts(merged)
+        self.materials = with_further(merged)
         if not len(particles) and not emitters:
             raise MpmNodesError("solve: there are neither particles nor emitters; wire a source into it")
         if not self.materials:

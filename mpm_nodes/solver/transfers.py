@@ -21,19 +21,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpm_nodes.data import Kernel, MpmNodesError
-from mpm_nodes.kernels.compile.jit import most_threads
-from mpm_nodes.kernels.heat import rasterize
 from mpm_nodes.kernels.transfers import fields
 from mpm_nodes.kernels.transfers import gather as gathers
 from mpm_nodes.kernels.transfers import scatter as scatters
 from mpm_nodes.kernels.transfers.weights import STENCIL, reach
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.ranks.halo import adding_up
-from mpm_nodes.solver.rows import aligned
 from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["Deposit", "Force", "Row", "Take", "gather", "give_heat", "lines_of", "rows_of", "scatter"]
+__all__ = ["Deposit", "Force", "Row", "Take", "gather", "lines_of", "reached", "rows_of", "scatter"]
 
 Row = str | tuple[str, int] | None
 """A row of an attribute: its name (then it is row 0), its name and number, or None."""
@@ -150,35 +147,8 @@ def gather(
         gathers.gather_arrays(STENCIL[kernel.value], points.geometry(), found, grid.gather_tables(material, points))
 
 
-def give_heat(particles: ParticleStore, staggered: StaggeredStore, slopes: bool, heating: bool) -> None:
-    """Add the heat of particles to the cells, and volume and conductivity to the faces between them, by quadratic splines.
-
-    Args:
-        particles: Particles with heat capacity, temperature, volume and conductivity.
-        staggered: The grid; "heat" and "conduction_x", along y and z too, are added to.
-        slopes: With the gradients of the temperatures.
-        heating: With what "heating_rate" makes.
-
-    Raises:
-        MpmNodesError: A particle has drifted out of reach of its block's tile.
-    """
-    grids = tuple(staggered.array(name) for name in _HEAT_ARRAYS)
-    _reached(particles, staggered, Kernel.QUADRATIC, "heat")
-    rows = (particles.array(name) for name in ("heat_capacity", "volume", "conductivity", "temperature"))
-    given = rasterize.ParticleHeat(*rows)
-    gradient = particles.array("temperature_gradient") if slopes else None
-    made = particles.array("heating_rate") if heating else None
-    scratch = staggered.grid.derived("heat scratch", lambda: aligned(rasterize.HEAT_SCRATCH * most_threads(), staggered.dtype))
-    with adding_up(staggered.halo, *grids):
-        tables = staggered.scatter_tables()._replace(scratch=scratch)
-        rasterize.rasterize_heat(particles.geometry(), given, gradient, made, grids, tables)
-
-
-_HEAT_ARRAYS = ("heat", "conduction_x", "conduction_y", "conduction_z")
-
-
 def _given(points: ParticleStore, grid: GridStore | StaggeredStore, kernel: Kernel, deposit: Deposit) -> fields.Given:
-    half = _reached(points, grid, kernel, deposit.array)
+    half = reached(points, grid, kernel, deposit.array)
     flux, force = None, deposit.force
     if force is not None:
         scale = force.factor / grid.h
@@ -196,7 +166,7 @@ def _given(points: ParticleStore, grid: GridStore | StaggeredStore, kernel: Kern
 
 
 def _taken(points: ParticleStore, grid: GridStore | StaggeredStore, kernel: Kernel, take: Take) -> fields.Taken:
-    half = _reached(points, grid, kernel, take.array)
+    half = reached(points, grid, kernel, take.array)
     if take.before is not None and grid.shift(take.before) != half:
         raise MpmNodesError(f"gather: '{take.before}' {grid.shift(take.before)} does not lie where '{take.array}' {half} does")
     values, affine, gradient = (_rows(points, rows, 4) for rows in (take.values, take.affine, take.gradient))
@@ -220,7 +190,7 @@ def _rows(points: ParticleStore, rows: Sequence[Row] | None, count: int) -> tupl
     return (*found, *(None,) * (count - len(found)))
 
 
-def _reached(points: ParticleStore, grid: GridStore | StaggeredStore, kernel: Kernel, array: str) -> tuple[int, int, int]:
+def reached(points: ParticleStore, grid: GridStore | StaggeredStore, kernel: Kernel, array: str) -> tuple[int, int, int]:
     """Return the shift of a grid array, if its stencils stay inside the tiles."""
     half = grid.shift(array)
     most = reach(kernel.value, half)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.data.suggestions import nearest
+from mpm_nodes.physics import all_physics
 from mpm_nodes.verification.contract import Finding, Record, VerificationProblem, registered
 
 __all__ = ["Finding", "Record", "VerificationProblem", "problems", "run", "run_law", "topics"]
@@ -43,11 +44,6 @@ _MODULES = (
     "tearing",
     "resampling",
     "voids",
-    "heat",
-    "free_surface",
-    "heat_boundaries",
-    "uneven_air",
-    "over_temperature",
     "projection",
     "stretched_block",
     "face_contact",
@@ -63,17 +59,17 @@ _MODULES = (
     "slabs",
     "contact_lines",
     "capillarity",
-    "solutes",
-    "evaporation",
-    "surface_heat",
     "pressure_solves",
 )
 
 
 def problems() -> dict[str, type[VerificationProblem]]:
     """Return every problem by name, in the order in which they run."""
-    for module in _MODULES:
-        importlib.import_module(f"{__name__}.{module}")
+    for name in _MODULES:
+        importlib.import_module(f"{__name__}.{name}")
+    for physics in all_physics():
+        for _ in physics.modules("problems"):
+            pass  # what is imported registers itself
     return {problem.name: problem for problem in registered()}
 
 

@@ -10,9 +10,9 @@ import pytest
 import mpm_nodes
 from mpm_nodes.data import FrameContext, GraphSettings, MpmNodesError, Orientation
 from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare import registry as registries
 from mpm_nodes.graph.declare.declarations import NodeDeclaration
-from mpm_nodes.graph.declare.decorators import node
 from mpm_nodes.graph.declare.signatures import DeclarationError
 from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.graph.plan.lineage import knob_fact

@@ -23,8 +23,8 @@ from mpm_nodes.data import (
     Writes,
 )
 from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare import joins_copies, stage
 from mpm_nodes.graph.declare import registry as registries
-from mpm_nodes.graph.declare.decorators import joins_copies, stage
 from mpm_nodes.graph.declare.registry import Registry
 from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.kernels.level_sets.build import leaf_level_set

@@ -29,12 +29,16 @@ FLOORS = {
     "mpm_nodes.reads": 1,
     "mpm_nodes.regular_files": 1,
     "mpm_nodes.terminal": 1,
+    "mpm_nodes.user_files": 1,
     "mpm_nodes.materials": 2,
     "usd_io": 2,
     "mpm_nodes.graph": 2,
     "mpm_nodes.solver": 3,
     "mpm_nodes.hosts": 3,
+    "mpm_nodes.physics": 1,
 }
+PARTS = {"kernels": 1, "physics": 1, "materials": 1, "unread": 1, "numerics": 3, "stages": 3}
+"""Floors of what lies in the folder of a phenomenon; its nodes and problems are on the top floor."""
 TOP_FLOOR = 4
 """Every other package: nodes, verification, the command line and what it runs."""
 
@@ -54,16 +58,28 @@ def module_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-PACKAGES = {".".join(module_of(path).split(".")[: 1 if path.parent.name == "usd_io" else 2]) for path in SOURCES} - {"mpm_nodes"}
+PHENOMENA = sorted(path.parent.name for path in PACKAGE.glob("physics/*/physics.py"))
+
+
+def long_name(module: str) -> str:
+    """Return the package that a module lies in, whether there is one or not: of a phenomenon, each part is one."""
+    parts = module.split(".")
+    if parts[:2] == ["mpm_nodes", "physics"] and len(parts) > 2 and parts[2] in PHENOMENA:
+        return ".".join(parts[:4])
+    return ".".join(parts[: 1 if parts[0] == "usd_io" else 2])
+
+
+PACKAGES = {long_name(module_of(path)) for path in SOURCES} - {"mpm_nodes"}
 
 
 def package_of(module: str) -> str | None:
     """Return the package of a module; the package's front door, which imports on demand, is none."""
-    parts = module.split(".")
-    return next((package for package in (parts[0], ".".join(parts[:2])) if package in PACKAGES), None)
+    return name if (name := long_name(module)) in PACKAGES else None
 
 
 def floor_of(package: str) -> int:
+    if package.startswith("mpm_nodes.physics.") and package.count(".") == 3:
+        return PARTS.get(package.rpartition(".")[2], TOP_FLOOR)
     return FLOORS.get(package, TOP_FLOOR)
 
 
@@ -121,6 +137,24 @@ def test_rooms_do_not_import_in_circles():
     assert [package for package in sorted(PACKAGES) if package in below[package]] == []
 
 
+def phenomenon_of(module: str) -> str:
+    """Return the phenomenon that a module belongs to; "" where it belongs to the core."""
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["mpm_nodes", "physics"] and len(parts) > 2 and parts[2] in PHENOMENA else ""
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_the_core_knows_no_phenomenon(path: Path):
+    """Phenomena import from those that they need; all others ask `physics.all_physics`."""
+    from mpm_nodes.physics import all_physics
+
+    home = phenomenon_of(module_of(path))
+    allowed = {home, *(name for each in all_physics() if each.name == home for name in each.needs)} if home else set()
+    for line, name in imports_of(path):
+        found = phenomenon_of(name)
+        assert not found or found in allowed, f"{path.relative_to(ROOT)}:{line} imports {name}"
+
+
 def test_only_the_sample_command_knows_the_reproduction_of_the_sources():
     """Figures, paper sizes and studies are not part of the package: one command imports them, when it runs."""
     for path in SOURCES:
@@ -176,12 +210,12 @@ def test_modules_do_not_import_in_circles():
 
 
 def test_graph_knows_no_physics():
-    """The graph package imports nothing of this package but the data types, the opening of files, words for people, and itself."""
-    ground = tuple(f"mpm_nodes.{each}" for each in ("graph", "data", "regular_files", "terminal", "compiling", "__"))
+    """The graph package imports nothing of this package but data types, files, words, the door of phenomena, itself."""
+    ground = tuple(f"mpm_nodes.{each}" for each in ("graph", "data", "regular_files", "terminal", "user_files", "compiling", "__"))
     for path in (PACKAGE / "graph").rglob("*.py"):
         for line, name in imports_of(path):
             if name.split(".")[0] in ("mpm_nodes", "usd_io"):
-                known = name == "mpm_nodes" or name.startswith(ground)
+                known = name in ("mpm_nodes", "mpm_nodes.physics") or name.startswith(ground)
                 assert known, f"{path.relative_to(ROOT)}:{line} imports {name}"
 
 

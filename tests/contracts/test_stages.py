@@ -24,8 +24,8 @@ from mpm_nodes.data import (
     WallRule,
     Writes,
 )
+from mpm_nodes.graph.declare import needs_whole_nodes, stage
 from mpm_nodes.graph.declare import registry as registries
-from mpm_nodes.graph.declare.decorators import needs_whole_nodes, stage
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.graph.reports.problems import GraphError
 from mpm_nodes.solver.checked import LyingDeclaration
@@ -403,7 +403,7 @@ def test_a_stage_that_takes_everything_out_and_back_on_any_wire_changes_rounding
 FORCE_FIELD = '''
 import numpy as np
 from mpm_nodes.data import A, Attribute, Grid, MetresPerSecondSquared, Particles, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare.decorators import needs_whole_nodes, stage
+from mpm_nodes.graph.declare import needs_whole_nodes, stage
 
 
 @stage(label="Wind")

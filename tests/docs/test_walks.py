@@ -73,6 +73,18 @@ def test_a_node_in_20_lines(tmp_path):
     assert abs((momentum[last] + affine) / momentum[first] - 1.0) < 2e-3
 
 
+def test_a_phenomenon_in_a_folder(tmp_path):
+    """The page's folder is under 150 lines; its node and stage are listed, and its problem holds."""
+    files = written("a_phenomenon_in_a_folder.md", tmp_path)
+    assert sum(len(text.splitlines()) for text in files.values()) < 150
+    told = run("a_phenomenon_in_a_folder.md", tmp_path)
+    assert "set_moisture: Set Moisture, version 1" in told and "time (float, s, min 1e-06, default 1.0): In which" in told
+    assert "1 of 1 passed" in told
+    (tmp_path / "moisture/stages/dry.py").write_text("\n\n1 / 0\n")
+    with pytest.raises(registries.RegistryError, match=r"stages.dry\.py:3: ZeroDivisionError: division by zero; fix the file"):
+        registries.load(path=str(tmp_path / "moisture"), entry_points=False).stages()
+
+
 def test_the_patch_of_the_page_is_sound(tmp_path):
     """The JSON patch in docs/python.md resolves, and the table lists every edit that there is."""
     text = (DOCS / "python.md").read_text()

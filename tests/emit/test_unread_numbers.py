@@ -19,7 +19,7 @@ from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.scenes import block
 
 FOAM = "continuum_foam"
-NOTHING = WiredIn(*(0,) * len(WiredIn._fields))
+NOTHING = WiredIn(frozenset(), *(0,) * (len(WiredIn._fields) - 1))
 
 
 def told(graph: Graph) -> list[str]:

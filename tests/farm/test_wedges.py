@@ -16,7 +16,7 @@ from mpm_nodes import cli, wedge
 from mpm_nodes.data import FrameContext, InputError, MpmNodesError
 from mpm_nodes.farm.gather import gather
 from mpm_nodes.farm.job import load_job, make_job
-from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.document.document import Graph, load_graph
 from mpm_nodes.graph.reports.events import JobLines
 from mpm_nodes.graph.reports.problems import GraphError

@@ -21,7 +21,7 @@ from mpm_nodes.data import (
     SubstepGraph,
     Vec3,
 )
-from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare import node
 
 
 class Side(enum.Enum):

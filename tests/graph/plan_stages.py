@@ -21,7 +21,7 @@ from mpm_nodes.data import (
     SurfaceSamples,
     Writes,
 )
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import stage
 from mpm_nodes.graph.declare.registry import Registry
 
 WARMTH = Attribute("warmth", "T", (), "K", "primvars:warmth", "warmth", "Warmth.")

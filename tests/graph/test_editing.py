@@ -9,7 +9,7 @@ from fake_nodes import Cloud, calls
 
 from mpm_nodes.data import Many
 from mpm_nodes.graph.cook.executor import execute
-from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.registry import Registry
 from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.graph.plan.plan import plan_graph

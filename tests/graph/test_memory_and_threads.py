@@ -18,8 +18,8 @@ from fake_nodes import REGISTRY, Cloud, calls, shot
 import mpm_nodes
 from mpm_nodes.data import FrameContext
 from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare import registry as registries
-from mpm_nodes.graph.declare.decorators import node
 from mpm_nodes.graph.declare.registry import Registry
 from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.graph.values.kept import Kept

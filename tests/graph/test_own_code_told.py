@@ -10,7 +10,7 @@ from mpm_nodes.graph.declare import registry
 from mpm_nodes.graph.document.document import Graph
 
 OWN = '''from mpm_nodes.data import A, Grid, Reads, Stage, Writes
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import stage
 
 
 @stage(label="Gusts")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from plan_stages import substeps
 
 from mpm_nodes.data import FrameContext, Mesh
-from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.registry import Registry
 from mpm_nodes.graph.document.document import Graph, load_graph
 from mpm_nodes.graph.plan.plan import FRAMES_OF_KEYS, Plan, plan_graph

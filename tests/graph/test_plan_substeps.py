@@ -15,7 +15,7 @@ from plan_stages import registry, substeps
 
 from mpm_nodes.data import Attribute, Grid, Kernel, Particles, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import registry as registries
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import stage
 from mpm_nodes.graph.plan.plan import SubstepPlan, plan_substeps
 from mpm_nodes.graph.reports.problems import GraphError
 

@@ -13,7 +13,7 @@ from mpm_nodes.graph.declare.registry import Registry, RegistryError
 
 NODE = '''
 from mpm_nodes.data import Mesh
-from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare import node
 
 
 @node(category="Mine", label="Mine")

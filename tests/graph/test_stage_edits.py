@@ -10,7 +10,7 @@ import pytest
 
 from mpm_nodes.data import Grid, Particles, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import registry as registries
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import stage
 from mpm_nodes.graph.document.document import Graph, load_graph
 from mpm_nodes.graph.document.recipe import SubstepRecipe
 from mpm_nodes.graph.document.substep_document import load_substeps, raw_fact

@@ -147,7 +147,7 @@ answer["upgraded"] = graph_file.save(tree)
 
 CLAY = '''
 from mpm_nodes.data import Material
-from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare import node
 
 
 def from_first(knobs, inputs):

@@ -150,7 +150,7 @@ USER_NODE = '''
 import enum
 from pathlib import Path
 from mpm_nodes.data import A, Degrees, OutputPath, Particles, Range, Unit
-from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare import node
 
 class Count(enum.Enum):
     """How many."""

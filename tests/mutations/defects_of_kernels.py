@@ -192,14 +192,14 @@ DEFECTS = (
     ),
     Defect(
         "edges of free surfaces are rounded",
-        "mpm_nodes/kernels/heat/free_surface.py",
+        "mpm_nodes/physics/heat/kernels/free_surface.py",
         "GAIN, NODAL_GAIN = 1.1, 1.0",
         "GAIN, NODAL_GAIN = 0.9, 1.0",
         "tests/solver/test_free_surface.py::test_edges_and_corners_count[cells]",
     ),
     Defect(
         "air warms what lies under the surface",
-        "mpm_nodes/kernels/heat/free_surface.py",
+        "mpm_nodes/physics/heat/kernels/free_surface.py",
         "    if thin or mine > 1.0 - EVEN:",
         "    if thin:",
         "tests/solver/test_free_surface.py::test_heat_comes_in_where_the_surface_is",

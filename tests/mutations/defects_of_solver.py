@@ -130,7 +130,7 @@ DEFECTS = (
     ),
     Defect(
         "heat is smoothed as the solid conducts, however the liquid does",
-        "mpm_nodes/solver/stages/heat.py",
+        "mpm_nodes/physics/heat/stages/heat.py",
         "return max(found.conductivity / found.heat_capacity, liquid) / float(material.density)",
         "return max(found.conductivity / found.heat_capacity, 0.0 * liquid) / float(material.density)",
         "tests/solver/test_heat.py::test_smoothing_follows_the_faster_of_solid_and_liquid[liquid faster]",
@@ -158,14 +158,14 @@ DEFECTS = (
     ),
     Defect(
         "heat that enters has nine tenths of its arm",
-        "mpm_nodes/solver/nodal_conduction.py",
+        "mpm_nodes/physics/heat/numerics/nodal_conduction.py",
         "+= out * met.arm[:, axis] /",
         "+= 0.9 * out * met.arm[:, axis] /",
         "tests/solver/test_nodal_heat.py::test_the_matrix_is_symmetric_and_heat_only_flows_down[Kernel.QUADRATIC]",
     ),
     Defect(
         "air in places is a hundredth colder",
-        "mpm_nodes/solver/nodal_conduction.py",
+        "mpm_nodes/physics/heat/numerics/nodal_conduction.py",
         "warmth[met] = to_air[met] * air.air.at(place)",
         "warmth[met] = 0.99 * to_air[met] * air.air.at(place)",
         "tests/solver/test_nodal_heat.py::test_air_and_heat_in_places_are_those_of_the_stage",
@@ -207,14 +207,14 @@ DEFECTS = (
     ),
     Defect(
         "a tenth of what faces a body is free",
-        "mpm_nodes/solver/nodal_conduction.py",
+        "mpm_nodes/physics/heat/numerics/nodal_conduction.py",
         "area[met] -= facing[met, None] * normal[met]",
         "area[met] -= 0.9 * facing[met, None] * normal[met]",
         "tests/solver/test_nodal_heat.py::test_what_faces_a_body_is_no_free_surface",
     ),
     Defect(
         "temperatures of a body are taken beside its surface",
-        "mpm_nodes/solver/conduction.py",
+        "mpm_nodes/physics/heat/numerics/conduction.py",
         "place -= (phi[cells] * staggered.h)[:, None] * normal",
         "place += (phi[cells] * staggered.h)[:, None] * normal",
         "tests/solver/test_temperature_fields.py::test_matter_meets_the_temperature_of_the_surface_and_of_nothing_beside_it",

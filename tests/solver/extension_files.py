@@ -94,7 +94,7 @@ import numpy as np
 from mpm_nodes.data import (
     A, Fact, Facts, Field, Limit, Particles, Range, Reads, Reduction, Seconds, Stage, StageMemory, StepContext, Writes
 )
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import stage
 
 WETNESS = Field("wetness", "w", (), "1", "primvars:how_wet", "wet", "Share of water.", rest=1.0)
 DRIED = Facts(
@@ -158,7 +158,7 @@ WATCH = '''
 import numpy as np
 
 from mpm_nodes.data import A, Limit, Particles, Reads, Stage, StepContext
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import stage
 
 
 def gentle_time(particles: A[Particles, Reads("stress", "velocity_gradient")], step: StepContext) -> float:
@@ -185,7 +185,7 @@ DOMAIN = '''
 import numpy as np
 
 from mpm_nodes.data import A, Domain, Field, Particles, Reads, Stage, StepContext, Writes, register_domain
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import stage
 
 
 class Probes:

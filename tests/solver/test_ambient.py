@@ -18,12 +18,12 @@ from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.document.document import load_graph
 from mpm_nodes.graph.plan import preflight
 from mpm_nodes.graph.plan.plan import plan_graph
-from mpm_nodes.nodes.ambient import air_vdb, heat_field_vdb
+from mpm_nodes.physics.heat.nodes.ambient import air_vdb, heat_field_vdb
+from mpm_nodes.physics.heat.problems.heat import solver as still_solver
+from mpm_nodes.physics.surface_tension.problems.surface_heat import sampled, skinned
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import surround
-from mpm_nodes.verification.heat import solver as still_solver
 from mpm_nodes.verification.scenes import ball
-from mpm_nodes.verification.surface_heat import sampled, skinned
 from usd_io.openvdb_module import find_openvdb
 
 STILL = {"gravity": (0.0, 0.0, 0.0), "colliders": []}

@@ -13,8 +13,7 @@ from solver_scenes import cube
 
 import mpm_nodes
 from mpm_nodes.data import A, Attribute, Energy, Grid, Kernel, Material, Particles, Reads, Stage, Writes
-from mpm_nodes.graph.declare import registry
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import registry, stage
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.terms.law_energy import LawEnergy, ViscousEnergy

@@ -10,10 +10,11 @@ from solver_scenes import LIQUID, SNOW
 
 from mpm_nodes.data import Kernel, Particles, Thermal
 from mpm_nodes.materials import isochoric
+from mpm_nodes.physics.heat.numerics.deposits import give_heat
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.shape_response import ShapeResponse
 from mpm_nodes.solver.staggered import AXES
-from mpm_nodes.solver.transfers import Deposit, Force, Take, gather, give_heat, scatter
+from mpm_nodes.solver.transfers import Deposit, Force, Take, gather, scatter
 
 DT, H = 1e-3, 0.1
 HEAT = ("heat", *(f"conduction_{axis}" for axis in AXES))

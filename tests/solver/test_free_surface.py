@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpm_nodes.verification.free_surface import CELL, FAR, box_areas
-from mpm_nodes.verification.heat import FORMS, START, matter, solver, still
+from mpm_nodes.physics.heat.problems.free_surface import CELL, FAR, box_areas
+from mpm_nodes.physics.heat.problems.heat import FORMS, START, matter, solver, still
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import SLIP, block, changed, walled
 

@@ -26,7 +26,7 @@ from fusion_scenes import (
 
 from mpm_nodes.data import A, Attribute, Grid, Particles, Reads, Stage, Writes
 from mpm_nodes.graph.declare import registry as registries
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import stage
 from mpm_nodes.graph.declare.registry import Registry
 from mpm_nodes.graph.plan.plan import SubstepPlan, plan_substeps
 from mpm_nodes.materials.contract import law_of

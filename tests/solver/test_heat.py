@@ -11,10 +11,10 @@ from solver_scenes import cube
 
 from mpm_nodes.data import Collider, CollisionRule, FrameContext, Material, MpmNodesError, Particles, Thermal
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
-from mpm_nodes.nodes.heat import Ramp, collider_heat_flux, collider_temperature, material_thermal, set_temperature
 from mpm_nodes.nodes.surface import attribute_volume
+from mpm_nodes.physics.heat.nodes.heat import Ramp, collider_heat_flux, collider_temperature, material_thermal, set_temperature
+from mpm_nodes.physics.heat.stages.heat import flip_share
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.solver.stages.heat import flip_share
 
 SOLID = Material("snow", {"youngs_modulus": 2e4, "preserve_volume": True}, 900.0, "wax")
 LIQUID = Material("liquid", {"bulk_modulus": 2e4, "viscosity": 0.5}, 900.0, "molten wax")

@@ -12,7 +12,7 @@ from solver_scenes import cube
 from test_heat import WAX, plate, solver, wax
 
 from mpm_nodes.data import Emitter, InputError, LevelSet, MpmNodesError, Particles, Thermal
-from mpm_nodes.nodes.heat_sources import set_heat_source, set_heat_source_vdb
+from mpm_nodes.physics.heat.nodes.heat_sources import set_heat_source, set_heat_source_vdb
 from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.run import SubstepSolver
 from usd_io.openvdb_module import find_openvdb

@@ -11,9 +11,9 @@ from solver_scenes import cube
 from test_heat import WAX, enthalpy, plate, wax
 
 from mpm_nodes.data import Ambient, FrameContext, Kernel, MpmNodesError, Thermal, WallRule, Walls
-from mpm_nodes.nodes.heat import collider_heat_flux
-from mpm_nodes.solver.conduction import Surroundings
-from mpm_nodes.solver.nodal_conduction import _contacts, _leave_out, _Operator
+from mpm_nodes.physics.heat.nodes.heat import collider_heat_flux
+from mpm_nodes.physics.heat.numerics.conduction import Surroundings
+from mpm_nodes.physics.heat.numerics.nodal_conduction import _contacts, _leave_out, _Operator
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import surround
 

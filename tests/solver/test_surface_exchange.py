@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import Material, MpmNodesError, SurfaceTension
+from mpm_nodes.physics.heat.problems.heat import solver
+from mpm_nodes.physics.surface_tension.problems.evaporation import evaporating, wine
+from mpm_nodes.physics.surface_tension.problems.surface_heat import sampled, skinned
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.evaporation import evaporating, wine
-from mpm_nodes.verification.heat import solver
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import SLIP, ball, block, changed, walled
-from mpm_nodes.verification.surface_heat import sampled, skinned
 
 
 @pytest.mark.parametrize("towards", [(-2.0, 0.0, 0.0), (0.0, 0.3, 0.4)])

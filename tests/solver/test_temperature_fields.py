@@ -16,7 +16,7 @@ from mpm_nodes.data.field_courses import FieldCourse
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.plan import preflight
 from mpm_nodes.graph.plan.plan import plan_graph
-from mpm_nodes.nodes.temperature_fields import collider_temperature_usd, collider_temperature_vdb, set_temperature_vdb
+from mpm_nodes.physics.heat.nodes.temperature_fields import collider_temperature_usd, collider_temperature_vdb, set_temperature_vdb
 from mpm_nodes.solver.surroundings import collider_at
 
 SETTINGS = GraphSettings(cell_size=0.1)

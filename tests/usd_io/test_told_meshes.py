@@ -19,8 +19,8 @@ from mpm_nodes.nodes.emit import emit_box, emit_mesh
 from mpm_nodes.nodes.looks import rest_positions
 from mpm_nodes.nodes.retime import retime_points
 from mpm_nodes.nodes.secondary import emit_secondary
-from mpm_nodes.nodes.temperature_fields import collider_temperature_usd
 from mpm_nodes.nodes.tension_fields import set_tension_scale_usd
+from mpm_nodes.physics.heat.nodes.temperature_fields import collider_temperature_usd
 from usd_io.formats import MESHES
 from usd_io.vdb_file import grid_table
 

@@ -1,1 +1,13 @@
 """How nodes and stages are declared: decorators, what they read off signatures, knobs, and the registry of all that there is."""
+
+from mpm_nodes.graph.declare.decorators import (
+    ends_at_sides,
+    joins_copies,
+    needs_whole_nodes,
+    node,
+    reads_of_materials,
+    shared_among_ranks,
+    stage,
+)
+
+__all__ = ["ends_at_sides", "joins_copies", "needs_whole_nodes", "node", "reads_of_materials", "shared_among_ranks", "stage"]

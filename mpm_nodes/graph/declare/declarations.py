@@ -321,6 +321,7 @@ class StageDeclaration(Declaration):
         joins: Whether it meets bodies on the nodes, so that copies of them that no body keeps apart are joined before it.
         copies: Whether a grid node may come to it in several copies, whose sum counts, and beside nodes across a periodic side.
         around: Whether it finds all neighbours of a particle beside a periodic side.
+        shared: Whether it gives the same on several ranks, though it looks beyond one particle.
         of_materials: Members of materials that it reads, of those that laws do not read themselves.
     """
 
@@ -336,6 +337,7 @@ class StageDeclaration(Declaration):
     joins: bool = False
     copies: bool = True
     around: bool = True
+    shared: bool = False
     of_materials: tuple[str, ...] = ()
 
     def fragments_for(self, knobs: Mapping[str, Any]) -> tuple[Any, ...]:

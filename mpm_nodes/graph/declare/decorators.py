@@ -199,6 +199,15 @@ def joins_copies(function: F) -> F:
     return function
 
 
+def shared_among_ranks(function: F) -> F:
+    """Declare, above `stage`, that a stage gives the same on several ranks: it knows of them, or what is around it sees to that.
+
+    Stages that take particle by particle need not say so.
+    """
+    function.declaration = dataclasses.replace(function.declaration, shared=True)  # type: ignore[attr-defined]
+    return function
+
+
 def reads_of_materials(*names: str) -> Callable[[F], F]:
     """Declare, above `stage`, which members of materials a stage reads, of those that no law reads itself.
 

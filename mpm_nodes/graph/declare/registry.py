@@ -5,24 +5,22 @@ Nothing is imported before the first question. Graph files never name code to lo
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
 import os
-import sys
 import threading
-import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import mpm_nodes
-from mpm_nodes.data import InputError, MpmNodesError
+from mpm_nodes.data import MpmNodesError
 from mpm_nodes.data.suggestions import nearest
 from mpm_nodes.graph.declare.decorators import Declaration, NodeDeclaration, StageDeclaration
-from mpm_nodes.regular_files import check_regular
+from mpm_nodes.physics import DECLARATION, Physics, all_physics
+from mpm_nodes.user_files import PATH_VARIABLE, RegistryError, fault_of, import_file, user_folders
 
 NODE_MODULES = (
     "mpm_nodes.nodes.materials",
@@ -33,13 +31,9 @@ NODE_MODULES = (
     "mpm_nodes.nodes.measure",
     "mpm_nodes.nodes.collide",
     "mpm_nodes.nodes.solve",
-    "mpm_nodes.nodes.heat",
     "mpm_nodes.nodes.contact_angles",
-    "mpm_nodes.nodes.temperature_fields",
-    "mpm_nodes.nodes.heat_sources",
     "mpm_nodes.nodes.tear_strength",
     "mpm_nodes.nodes.tension_fields",
-    "mpm_nodes.nodes.ambient",
     "mpm_nodes.nodes.tension",
     "mpm_nodes.nodes.sampled_surface",
     "mpm_nodes.nodes.surface",
@@ -49,14 +43,9 @@ NODE_MODULES = (
     "mpm_nodes.nodes.export",
 )
 STAGE_PACKAGE = "mpm_nodes.solver.stages"
-PATH_VARIABLE = "MPM_NODES_PATH"
 ENTRY_POINTS = "mpm_nodes"
 LISTING = "mpm-nodes nodes"
 """Command that lists nodes, stages, presets and materials; followed by one of them, it lists its ports and knobs."""
-
-
-class RegistryError(MpmNodesError):
-    """A user's node file cannot be loaded, or two declarations share an id."""
 
 
 class Registry:
@@ -182,26 +171,34 @@ def load(path: str | None = None, builtin: bool = True, entry_points: bool = Tru
     Raises:
         RegistryError: When a user file is broken (file and line are named) or an id is given twice.
     """
-    registry = Registry(later=_add_stages if builtin else None)
+    phenomena = all_physics(path, builtin)
+    registry = Registry(later=lambda new: _add_stages(new, phenomena, builtin))
     if builtin:
         for name in NODE_MODULES:
             registry.add_module(importlib.import_module(name))
         registry.add_presets(Path(mpm_nodes.__file__).parent / "solver" / "presets")
+    for physics in phenomena:
+        registry.add_presets(physics.folder / "presets")
+        for module in physics.modules("nodes"):
+            registry.add_module(module)
     for folder in user_folders(path):
+        if (folder / DECLARATION).is_file():
+            continue  # a phenomenon
         registry.add_presets(folder)
-        for file in sorted(folder.glob("*.py")):
-            if not file.name.startswith("_"):
-                registry.add_module(_import_file(file))
+        for file in sorted(folder.glob("[!_]*.py")):
+            registry.add_module(import_file(file))
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS) if entry_points else ():
         _add_entry_point(registry, entry)
     return registry
 
 
-def _add_stages(registry: Registry) -> None:
-    """Add this package's stages; their kernels need numba, so they are imported when first asked for."""
-    package = importlib.import_module(STAGE_PACKAGE)
-    for name in package.MODULES:
+def _add_stages(registry: Registry, phenomena: Iterable[Physics], builtin: bool) -> None:
+    """Add the stages of this package and of phenomena; their kernels need numba, so they are imported when first asked for."""
+    for name in importlib.import_module(STAGE_PACKAGE).MODULES if builtin else ():
         registry.add_module(importlib.import_module(f"{STAGE_PACKAGE}.{name}"))
+    for physics in phenomena:
+        for module in physics.modules("stages"):
+            registry.add_module(module)
 
 
 def _add_entry_point(registry: Registry, entry: importlib.metadata.EntryPoint) -> None:
@@ -212,61 +209,11 @@ def _add_entry_point(registry: Registry, entry: importlib.metadata.EntryPoint) -
         raise
     except Exception as error:
         place = f"entry point {entry.name} = {entry.value}"
-        raise RegistryError(f"{place}: {_fault_of(error)}; fix or uninstall that package") from error
+        raise RegistryError(f"{place}: {fault_of(error)}; fix or uninstall that package") from error
     if isinstance(loaded, ModuleType):
         registry.add_module(loaded)
     elif isinstance(getattr(loaded, "declaration", None), Declaration):
         registry.add(loaded.declaration)
-
-
-def user_folders(path: str | None = None) -> list[Path]:
-    """Return the folders of user nodes.
-
-    Raises:
-        RegistryError: When one does not exist.
-    """
-    text = os.environ.get(PATH_VARIABLE, "") if path is None else path
-    folders = [Path(part).expanduser() for part in text.split(os.pathsep) if part]
-    for folder in folders:
-        if not folder.is_dir():
-            raise RegistryError(f"{PATH_VARIABLE}: {folder} is not a folder; correct or remove it")
-    return folders
-
-
-def _import_file(file: Path) -> ModuleType:
-    try:
-        check_regular(file)  # a pipe would be waited for
-    except InputError as error:
-        raise RegistryError(f"{PATH_VARIABLE}: {error}") from error
-    name = f"mpm_nodes_user_{hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:8]}_{file.stem}"
-    spec = importlib.util.spec_from_file_location(name, file)
-    if spec is None or spec.loader is None:
-        raise RegistryError(f"{file}: cannot be imported; check that it is a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # numba and typing look modules up there
-    try:
-        spec.loader.exec_module(module)
-    except MpmNodesError:
-        del sys.modules[name]
-        raise
-    except (Exception, SystemExit) as error:  # a file that ends the program is at fault as one that fails
-        del sys.modules[name]
-        raise RegistryError(
-            f"{file}:{_line_of(error, file)}: {_fault_of(error)}; fix the file or take it off {PATH_VARIABLE}"
-        ) from error
-    return module
-
-
-def _line_of(error: BaseException, file: Path) -> int:
-    if isinstance(error, SyntaxError) and error.lineno:
-        return error.lineno
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == file]
-    return lines[-1] if lines and lines[-1] else 1
-
-
-def _fault_of(error: BaseException) -> str:
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
-    return f"{type(error).__name__}: {' '.join(text.split())}"
 
 
 # ---------------------------------------------------------------- the registry that everyone shares

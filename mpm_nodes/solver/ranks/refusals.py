@@ -5,59 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mpm_nodes.data import MpmNodesError, domain_named
-from mpm_nodes.graph.plan.substeps import PlannedStage, SubstepPlan
+from mpm_nodes.graph.plan.substeps import PlannedStage, SubstepPlan, plan_of, resolve
 from mpm_nodes.kernels.composition.fragments import Lanes, Run
 from mpm_nodes.solver.colliders import ColliderSet
 
-__all__ = ["PRESETS", "refuse_on_ranks", "refuse_plates", "warnings_on_ranks"]
+__all__ = ["refuse_on_ranks", "refuse_plates", "shared_presets", "warnings_on_ranks"]
 
-SHARED = {
-    "add_stress_forces",
-    "add_surface_forces",
-    "avoid_a_void",
-    "choose_time_step",
-    "collide_bodies",
-    "collide_grid",
-    "collide_particles",
-    "conduct_heat",
-    "conduct_nodal_heat",
-    "diffuse_concentration",
-    "evaporate_solute",
-    "follow_density",
-    "gather",
-    "gather_heat",
-    "gather_nodal_heat",
-    "heat_surface",
-    "law_energy",
-    "merge_surface_mass",
-    "minimise_energy",
-    "pin_contact_line",
-    "rasterize",
-    "rasterize_heat",
-    "rasterize_nodal_heat",
-    "rasterize_samples",
-    "remove_subgrid",
-    "sample_surface",
-    "semi_implicit_update",
-    "set_tension",
-    "split_surface_mass",
-    "update_grid_velocity",
-    "update_phase",
-    "viscous_energy",
-}
-"""Stages that know of ranks, or that what is around them makes right on several."""
 
-PRESETS = (
-    "continuum_foam",
-    "explicit_apic",
-    "explicit_heat",
-    "implicit_apic",
-    "separate_bodies",
-    "surface_tension",
-    "surface_tension_heat",
-    "surface_tension_solute",
-)
-"""Presets of such stages alone."""
+def shared_presets() -> tuple[str, ...]:
+    """Return the names of the presets whose stages ranks share all, sorted."""
+    from mpm_nodes.graph.declare.registry import default
+
+    chosen = (name for name in default().presets if not (resolved := resolve(name)).others and not _alone([plan_of(resolved)]))
+    return tuple(sorted(chosen))
 
 
 def refuse_on_ranks(plans: Sequence[SubstepPlan], period: tuple[int, int, int] = (0, 0, 0)) -> None:
@@ -77,18 +37,23 @@ def refuse_on_ranks(plans: Sequence[SubstepPlan], period: tuple[int, int, int] =
         )
     if any(period):
         raise MpmNodesError("ranks: periodic walls are not shared among ranks; take other walls, or solve on one rank")
-    alone = list(dict.fromkeys(planned.declaration.id for plan in plans for planned in plan.stages if not _is_shared(planned)))
+    alone = _alone(plans)
     if alone:
         raise MpmNodesError(
             f"ranks: {', '.join(alone)} {'is' if len(alone) == 1 else 'are'} not shared among ranks (nor is any stage that looks "
-            f"beyond one particle without knowing of ranks); take one of the presets {', '.join(PRESETS)}, or solve on one rank"
+            f"beyond one particle without knowing of ranks); take one of the presets {', '.join(shared_presets())}, or solve "
+            "on one rank"
         )
+
+
+def _alone(plans: Sequence[SubstepPlan]) -> list[str]:
+    return list(dict.fromkeys(planned.declaration.id for plan in plans for planned in plan.stages if not _is_shared(planned)))
 
 
 def _is_shared(planned: PlannedStage) -> bool:
     """Return whether a stage gives the same on several ranks: it is known to, or it takes particle by particle."""
     declaration = planned.declaration
-    if declaration.id in SHARED:
+    if declaration.shared:
         return True
     fragments = declaration.fragments_for(planned.knobs)
     local = bool(fragments) and all(isinstance(fragment, (Lanes, Run)) for fragment in fragments)

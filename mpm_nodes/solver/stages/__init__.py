@@ -16,11 +16,7 @@ MODULES = (
     "collide_particles",
     "move_particles",
     "avoid_a_void",
-    "heat",
-    "nodal_heat",
     "projection",
     "density",
-    "concentration",
     "surface_tension",
-    "surface_heat",
 )

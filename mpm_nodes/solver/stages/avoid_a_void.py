@@ -25,7 +25,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare.decorators import ends_at_sides, stage
+from mpm_nodes.graph.declare import ends_at_sides, shared_among_ranks, stage
 from mpm_nodes.solver.resampling import ResamplingSettings, resample
 from mpm_nodes.solver.state import ParticleStore
 
@@ -71,6 +71,7 @@ class SinceLast(StageMemory):
     substeps: int = 0
 
 
+@shared_among_ranks
 @ends_at_sides
 @stage(label="Avoid a Void", facts=(RESAMPLED,), removes=("particles",))
 def avoid_a_void(

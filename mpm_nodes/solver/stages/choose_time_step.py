@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from mpm_nodes.data import LAW_STATE, A, Fact, Facts, Limit, Range, Reads, Reduction, Stage, StepContext, Unitless
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import Measure
 from mpm_nodes.materials.law_fragments import RATES
 from mpm_nodes.solver.colliders import LIMITS as COLLIDER_LIMITS
@@ -45,6 +45,7 @@ def _keep(particles: ParticleStore, found: Sequence[Mapping[str, float]]) -> Non
     particles.limits = [(math.sqrt(rates["speed"]), math.sqrt(rates["gradient"]), rates["wave"]) for rates in found]
 
 
+@shared_among_ranks
 @stage(label="Choose Time Step", sets=("dt",), facts=(CHOSEN,), limits=LIMITS, fragments=(Measure(RATES, ("speed",), _keep),))
 def choose_time_step(
     particles: A[ParticleStore, Reads("velocity", "stiffness_scale", LAW_STATE), Reads("velocity_gradient", on_request=True)],

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpm_nodes.data import A, CollisionRule, Kernel, MpmNodesError, Range, Reads, Stage, StepContext, Unitless, Writes
-from mpm_nodes.graph.declare.decorators import needs_whole_nodes, stage
+from mpm_nodes.graph.declare import needs_whole_nodes, shared_among_ranks, stage
 from mpm_nodes.kernels.collisions import bodies as kernels
 from mpm_nodes.kernels.collisions.half_spaces import distances
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
@@ -119,6 +119,7 @@ def pair_rules(pairs: str, bodies: Sequence[int], rule: CollisionRule, friction:
     return rules, frictions
 
 
+@shared_among_ranks
 @needs_whole_nodes
 @stage(label="Collide Bodies")
 def collide_bodies(

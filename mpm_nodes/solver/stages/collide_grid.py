@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare.decorators import joins_copies, stage
+from mpm_nodes.graph.declare import joins_copies, shared_among_ranks, stage
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
 
 
+@shared_among_ranks
 @joins_copies
 @stage(label="Collide Grid")
 def collide_grid(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import Idle
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.state import ParticleStore
@@ -13,6 +13,7 @@ def _idle(particles: ParticleStore, colliders: ColliderSet, step: StepContext) -
     return colliders.idle or not particles.count
 
 
+@shared_among_ranks
 @stage(label="Collide Particles", removes=("particles",), fragments=(Idle(_idle),))
 def collide_particles(
     particles: A[ParticleStore, Reads("position", "velocity"), Writes("position", "velocity")],

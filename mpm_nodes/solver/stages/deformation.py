@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mpm_nodes.data import LAW_STATE, A, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import stage
 from mpm_nodes.materials.law_fragments import ADVANCE, ADVANCE_MINIMISED, PROJECT
 from mpm_nodes.solver.shared_loops import alone
 from mpm_nodes.solver.state import ParticleStore

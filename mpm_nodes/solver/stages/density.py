@@ -22,7 +22,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import shared_among_ranks, stage
 from mpm_nodes.kernels.projection.cell_density import follow_cells
 from mpm_nodes.kernels.transfers.room import follow_room
 from mpm_nodes.kernels.transfers.weights import reach
@@ -68,6 +68,7 @@ class SinceLook(StageMemory):
     seconds: float = 0.0
 
 
+@shared_among_ranks
 @stage(label="Follow Density", facts=(FILLED,))
 def follow_density(
     particles: A[ParticleStore, Reads("position", "velocity", "volume", LAW_STATE), Writes("room", LAW_STATE)],

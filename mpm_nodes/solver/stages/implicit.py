@@ -21,7 +21,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare.decorators import joins_copies, reads_of_materials, stage
+from mpm_nodes.graph.declare import joins_copies, reads_of_materials, shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import OwnLoops
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.materials.implicit_fragments import loops_of_energy
@@ -65,6 +65,7 @@ def _loops(kernel: Kernel, project_hessians: bool) -> tuple[OwnLoops, ...]:
     return (loops_of_energy(STENCIL[kernel.value], project_hessians),)
 
 
+@shared_among_ranks
 @stage(label="Law Energy", fragments=_loops)
 def law_energy(
     particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE)],
@@ -89,6 +90,7 @@ def law_energy(
     energy.add("law_energy", LawEnergy(particles, grid, STENCIL[kernel.value], project_hessians))
 
 
+@shared_among_ranks
 @reads_of_materials("viscosity")
 @stage(label="Viscous Energy")
 def viscous_energy(
@@ -110,6 +112,7 @@ def viscous_energy(
     energy.add("viscous_energy", ViscousEnergy(particles, energy.grid, STENCIL[kernel.value]))
 
 
+@shared_among_ranks
 @joins_copies
 @stage(label="Minimise Energy", facts=(SOLVED, CHOSEN), limits=(UNSOLVED,))
 def minimise_energy(
@@ -158,6 +161,7 @@ def minimise_energy(
     _shorten_until_solved(particles, grid, colliders, energy, step, settings, lambda solve: solve.run())
 
 
+@shared_among_ranks
 @joins_copies
 @stage(label="Semi-Implicit Update", facts=(SOLVED, CHOSEN), limits=(UNSOLVED,))
 def semi_implicit_update(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import stage
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Run
 from mpm_nodes.kernels.transfers.motion import move_run

@@ -24,7 +24,7 @@ from mpm_nodes.data import (
     Writes,
 )
 from mpm_nodes.data import Kernel as Spline
-from mpm_nodes.graph.declare.decorators import reads_of_materials, stage
+from mpm_nodes.graph.declare import reads_of_materials, stage
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes

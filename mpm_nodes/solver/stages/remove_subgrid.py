@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.data import A, Fact, Facts, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
-from mpm_nodes.graph.declare.decorators import ends_at_sides, stage
+from mpm_nodes.graph.declare import ends_at_sides, shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import Removal
 from mpm_nodes.kernels.tearing import subgrid
 from mpm_nodes.kernels.transfers.binning import pack_coord
@@ -56,6 +56,7 @@ def remove(particles: ParticleStore, step: StepContext, dead: np.ndarray) -> Non
 _REMOVAL = Removal(thin_particles, remove, ("position", "mass", "weak"))
 
 
+@shared_among_ranks
 @ends_at_sides
 @stage(label="Remove Subgrid", facts=(REMOVED,), removes=("particles",), fragments=(_REMOVAL,))
 def remove_subgrid(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpm_nodes.data import LAW_STATE, A, Kernel, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare.decorators import reads_of_materials, stage
+from mpm_nodes.graph.declare import reads_of_materials, shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import Scatter
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.materials.law_fragments import STRESS
@@ -31,6 +31,7 @@ def _force(kernel: Kernel) -> tuple[Scatter, ...]:
     return (Scatter("force", ("stress", "volume"), STENCIL[kernel.value]),)
 
 
+@shared_among_ranks
 @stage(label="Add Stress Forces", fragments=_force)
 def add_stress_forces(
     particles: A[ParticleStore, Reads("position", "volume", "stress")],

@@ -23,7 +23,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare.decorators import needs_whole_nodes, stage
+from mpm_nodes.graph.declare import needs_whole_nodes, shared_among_ranks, stage
 from mpm_nodes.kernels.interfaces.sampling import Spread
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver import samples as sharing
@@ -90,6 +90,7 @@ CAPILLARY = Limit(
 
 
 # ---------------------------------------------------------------- samples and their tension
+@shared_among_ranks
 @stage(label="Sample Surface")
 def sample_surface(
     particles: A[ParticleStore, Reads("position", "material", "volume", "temperature")],
@@ -139,6 +140,7 @@ def sample_surface(
     sharing.sample_surface(particles, samples, radius, shift, spread, within, still)
 
 
+@shared_among_ranks
 @stage(label="Set Tension")
 def set_tension(
     particles: A[ParticleStore, Reads("material", "temperature", "concentration", "tension_scale")],
@@ -210,6 +212,7 @@ def set_tension(
 
 
 # ---------------------------------------------------------------- mass and momentum
+@shared_among_ranks
 @stage(label="Split Surface Mass")
 def split_surface_mass(
     particles: A[ParticleStore, Reads("position", "mass", "velocity", "affine"), Writes("mass")],
@@ -239,6 +242,7 @@ def split_surface_mass(
         sharing.split_mass(particles, samples)
 
 
+@shared_among_ranks
 @needs_whole_nodes
 @stage(label="Rasterize Samples")
 def rasterize_samples(
@@ -258,6 +262,7 @@ def rasterize_samples(
         scatter(samples.on_grid(), grid, kernel, Deposit("momentum", "mass", rows_of("velocity"), lines_of("affine")))
 
 
+@shared_among_ranks
 @stage(label="Merge Surface Mass")
 def merge_surface_mass(
     particles: A[ParticleStore, Reads("position", "mass", "velocity", "affine"), Writes("mass", "velocity", "affine")],
@@ -296,6 +301,7 @@ def _tell(samples: SampleStore, step: StepContext) -> None:
         )
 
 
+@shared_among_ranks
 @needs_whole_nodes
 @stage(label="Add Surface Forces", facts=(SURFACE,), limits=(CAPILLARY,))
 def add_surface_forces(
@@ -351,6 +357,7 @@ def surface_energy(
 
 
 # ---------------------------------------------------------------- contact lines
+@shared_among_ranks
 @needs_whole_nodes
 @stage(label="Pin Contact Line")
 def pin_contact_line(

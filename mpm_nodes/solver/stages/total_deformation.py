@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import LAW_STATE, A, Range, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare.decorators import reads_of_materials, stage
+from mpm_nodes.graph.declare import reads_of_materials, stage
 from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import Nodes
 from mpm_nodes.kernels.transfers import motion
 from mpm_nodes.solver.grid import GridStore
@@ -14,6 +14,7 @@ def _divide_by_mass(grid: GridStore, step: StepContext) -> None:
     motion.divide_by_mass(grid.array("momentum"), grid.array("velocity"), grid.count, step.dt, step.gravity, grid.least_mass)
 
 
+@shared_among_ranks
 @stage(label="Update Grid Velocity", fragments=(Nodes("force", "momentum", "dt", _divide_by_mass),))
 def update_grid_velocity(
     grid: A[GridStore, Reads("mass", "momentum", "force"), Writes("velocity")],

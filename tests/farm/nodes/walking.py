@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import FrameContext, MpmNodesError, OutputError, Previous, Range
-from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare import node
 
 
 @dataclass(frozen=True)

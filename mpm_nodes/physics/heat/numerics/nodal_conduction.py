@@ -30,12 +30,12 @@ from mpm_nodes.data import Collider, Kernel
 from mpm_nodes.data.ambient import air_of
 from mpm_nodes.kernels.algebra.krylov import Equations, Until, krylov
 from mpm_nodes.kernels.collisions.rules import OPEN
-from mpm_nodes.kernels.heat import conduction, near_bodies
-from mpm_nodes.kernels.heat.free_surface import write_edges
 from mpm_nodes.kernels.interfaces.near_points import find_distances
 from mpm_nodes.kernels.transfers.weights import STENCIL
+from mpm_nodes.physics.heat.kernels import conduction, near_bodies
+from mpm_nodes.physics.heat.kernels.free_surface import write_edges
+from mpm_nodes.physics.heat.numerics.conduction import Conducted, Surroundings, exchange_of
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.conduction import Conducted, Surroundings, exchange_of
 from mpm_nodes.solver.grid import LEAST_MASS, GridStore
 from mpm_nodes.solver.ranks.together import together_on
 from mpm_nodes.solver.staggered import neighbour_blocks

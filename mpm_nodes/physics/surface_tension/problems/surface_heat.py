@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Material, SurfaceTension
-from mpm_nodes.verification.contract import Finding, VerificationProblem
-from mpm_nodes.verification.heat import (
+from mpm_nodes.physics.heat.problems.heat import (
     CONDUCTIVITY,
     DIFFUSIVITY,
     HEAT_CAPACITY,
@@ -22,6 +21,7 @@ from mpm_nodes.verification.heat import (
     solver,
     still,
 )
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import SLIP, ball, block, changed, walled
 from mpm_nodes.verification.surface_tension import DISCS, SPHERES

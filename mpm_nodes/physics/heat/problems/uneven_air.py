@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from mpm_nodes.data import Ambient
+from mpm_nodes.physics.heat.problems.heat import CONDUCTIVITY, START, matter, solver, still
 from mpm_nodes.solver.surroundings import surround
 from mpm_nodes.verification.contract import Finding, VerificationProblem
-from mpm_nodes.verification.heat import CONDUCTIVITY, START, matter, solver, still
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import SLIP, block, changed, walled
 

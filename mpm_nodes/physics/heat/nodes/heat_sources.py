@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import A, Metres, MpmNodesError, Particles, Range, Unitless, Vec3, WattsPerCubicMetre
+from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.declarations import PreflightContext
-from mpm_nodes.graph.declare.decorators import node
 from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.bodies import passed_on

@@ -21,7 +21,7 @@ from mpm_nodes.data import (
     WattsPerSquareMetre,
     Writes,
 )
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import shared_among_ranks, stage
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.samples import SampleStore, open_area
 from mpm_nodes.solver.staggered import StaggeredStore
@@ -30,6 +30,7 @@ from mpm_nodes.solver.symmetry import Mirrors, Slab
 from mpm_nodes.solver.transfers import Deposit, scatter
 
 
+@shared_among_ranks
 @stage(label="Heat Surface")
 def heat_surface(
     particles: A[ParticleStore, Reads("position"), Writes("surface_area", "surface_flux")],

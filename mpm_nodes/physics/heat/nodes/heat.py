@@ -26,8 +26,8 @@ from mpm_nodes.data import (
     WattsPerSquareMetre,
     WattsPerSquareMetreKelvin,
 )
+from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.declarations import PreflightContext
-from mpm_nodes.graph.declare.decorators import node
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.bodies import passed_on, tempered
 from mpm_nodes.nodes.seeding import Seed

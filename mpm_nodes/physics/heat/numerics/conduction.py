@@ -12,7 +12,7 @@ from mpm_nodes.data import Ambient, Collider, MpmNodesError, SpaceField
 from mpm_nodes.data.ambient import air_of
 from mpm_nodes.kernels.algebra.krylov import Equations, Method, Solution, Until, krylov
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, divide, multiply
-from mpm_nodes.kernels.heat import conduction, near_bodies
+from mpm_nodes.physics.heat.kernels import conduction, near_bodies
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import LEAST_MASS
 from mpm_nodes.solver.ranks.together import Alone, CellVectors, together_on

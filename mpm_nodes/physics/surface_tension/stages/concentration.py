@@ -22,9 +22,9 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import shared_among_ranks, stage
+from mpm_nodes.physics.heat.numerics.conduction import Surroundings, conduct
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.conduction import Surroundings, conduct
 from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.samples import SampleStore, open_area
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
@@ -56,6 +56,7 @@ def _diffusivities(particles: ParticleStore) -> list[float]:
     return [0.0 if tension is None else tension.solute_diffusivity for tension in tensions]
 
 
+@shared_among_ranks
 @stage(label="Evaporate Solute")
 def evaporate_solute(
     particles: A[ParticleStore, Reads("position"), Writes("surface_area", "surface_flux")],
@@ -107,6 +108,7 @@ def evaporate_solute(
     scatter(particles, staggered, kernel, Deposit("surface_heat", "surface_area", ("surface_flux", None, None)))
 
 
+@shared_among_ranks
 @stage(label="Diffuse Concentration", facts=(SOLUTE,), limits=(UNSOLVED,))
 def diffuse_concentration(
     particles: A[

@@ -24,8 +24,8 @@ from mpm_nodes.data import (
     Vec3,
     WattsPerSquareMetreKelvin,
 )
+from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.declarations import PreflightContext
-from mpm_nodes.graph.declare.decorators import node
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.bodies import passed_on, tempered

@@ -39,7 +39,7 @@ from mpm_nodes.kernels.cells.cell_matrix import before, behind, face_of
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.heat.free_surface import CLOSED, write_free_areas
+from mpm_nodes.physics.heat.kernels.free_surface import CLOSED, write_free_areas
 
 __all__ = ["NEAR", "HeatFields", "HeatSystem", "assemble_heat", "balance", "write_temperatures"]
 

@@ -19,8 +19,8 @@ from mpm_nodes.data import (
     Vec3,
     WattsPerSquareMetreKelvin,
 )
+from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.declarations import PreflightContext
-from mpm_nodes.graph.declare.decorators import node
 from mpm_nodes.graph.time.keys import KeyedNumber, KeysTravel
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.values_of_files import GridValues, Interpolation, files_contents, grid_values, held_as_before, over_files

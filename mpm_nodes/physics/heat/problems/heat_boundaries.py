@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Collider
-from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.contract import Finding, VerificationProblem
-from mpm_nodes.verification.heat import (
+from mpm_nodes.physics.heat.problems.heat import (
     CONDUCTIVITY,
     DIFFUSIVITY,
     FORMS,
@@ -25,6 +23,8 @@ from mpm_nodes.verification.heat import (
     solver,
     still,
 )
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import SLIP, block, changed, walled
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from mpm_nodes.data import Particles
+from mpm_nodes.physics.heat.problems.heat import CONDUCTIVITY, DIFFUSIVITY, FORMS, START, hot_plane, matter, solver, still
 from mpm_nodes.verification.contract import Finding, VerificationProblem
-from mpm_nodes.verification.heat import CONDUCTIVITY, DIFFUSIVITY, FORMS, START, hot_plane, matter, solver, still
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import SLIP, ball, block, changed, walled
 

@@ -21,20 +21,21 @@ from mpm_nodes.data import (
     WattsPerSquareMetreKelvin,
     Writes,
 )
-from mpm_nodes.graph.declare.decorators import needs_whole_nodes, stage
+from mpm_nodes.graph.declare import needs_whole_nodes, shared_among_ranks, stage
 from mpm_nodes.kernels.algebra.krylov import Until
+from mpm_nodes.physics.heat.numerics.conduction import Surroundings
+from mpm_nodes.physics.heat.numerics.nodal_conduction import conduct_on_nodes
+from mpm_nodes.physics.heat.stages.heat import ABSOLUTE, HEAT, SLOPES, TEMPERATURE, UNSOLVED, flip_share, heating_of, tell_heat
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.conduction import Surroundings
 from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.nodal_conduction import conduct_on_nodes
-from mpm_nodes.solver.stages.heat import ABSOLUTE, HEAT, SLOPES, TEMPERATURE, UNSOLVED, flip_share, heating_of, tell_heat
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, Take
 from mpm_nodes.solver.transfers import gather as take
 from mpm_nodes.solver.transfers import scatter as give
 
 
+@shared_among_ranks
 @stage(label="Rasterize Nodal Heat")
 def rasterize_nodal_heat(
     particles: A[
@@ -65,6 +66,7 @@ def rasterize_nodal_heat(
     )
 
 
+@shared_among_ranks
 @needs_whole_nodes
 @stage(label="Conduct Nodal Heat", facts=(HEAT,), limits=(UNSOLVED,))
 def conduct_nodal_heat(
@@ -132,6 +134,7 @@ def conduct_nodal_heat(
     tell_heat(step, done)
 
 
+@shared_among_ranks
 @stage(label="Gather Nodal Heat")
 def gather_nodal_heat(
     particles: A[ParticleStore, Reads("position", "temperature"), Writes("temperature", "temperature_gradient")],

@@ -27,21 +27,23 @@ from mpm_nodes.data import (
     WattsPerSquareMetreKelvin,
     Writes,
 )
-from mpm_nodes.graph.declare.decorators import stage
+from mpm_nodes.graph.declare import shared_among_ranks, stage
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes
-from mpm_nodes.kernels.heat import phases as phase_kernels
 from mpm_nodes.kernels.lanes.arithmetic import const, select
 from mpm_nodes.materials.values import LawModule, Value, Vector
+from mpm_nodes.physics.heat.kernels import phases as phase_kernels
+from mpm_nodes.physics.heat.materials import checked_thermal, densities_of, partners_of
+from mpm_nodes.physics.heat.numerics.conduction import Conducted, Surroundings
+from mpm_nodes.physics.heat.numerics.conduction import conduct as solve_conduction
+from mpm_nodes.physics.heat.numerics.deposits import give_heat
+from mpm_nodes.physics.heat.numerics.phases import change_phase, swell
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.conduction import Conducted, Surroundings
-from mpm_nodes.solver.conduction import conduct as solve_conduction
 from mpm_nodes.solver.divergence import diverged
-from mpm_nodes.solver.phases import change_phase, checked_thermal, densities_of, partners_of, swell
 from mpm_nodes.solver.shared_loops import alone
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
-from mpm_nodes.solver.transfers import Deposit, Take, give_heat
+from mpm_nodes.solver.transfers import Deposit, Take
 from mpm_nodes.solver.transfers import gather as take
 from mpm_nodes.solver.transfers import scatter as give
 
@@ -129,6 +131,7 @@ def thermal_properties(
 
 
 # ---------------------------------------------------------------- to the grid
+@shared_among_ranks
 @stage(label="Rasterize Heat")
 def rasterize_heat(
     particles: A[
@@ -187,6 +190,7 @@ def heating_of(particles: ParticleStore) -> str | None:
 
 
 # ---------------------------------------------------------------- on the grid
+@shared_among_ranks
 @stage(label="Conduct Heat", facts=(HEAT,), limits=(UNSOLVED,))
 def conduct_heat(
     staggered: A[
@@ -273,6 +277,7 @@ def tell_heat(step: StepContext, done: Conducted) -> None:
 
 
 # ---------------------------------------------------------------- and back
+@shared_among_ranks
 @stage(label="Gather Heat")
 def gather_heat(
     particles: A[ParticleStore, Reads("position", "temperature"), Writes("temperature", "temperature_gradient")],
@@ -318,6 +323,7 @@ def _diffusivity(material: Any) -> float:
 
 
 # ---------------------------------------------------------------- melting and freezing
+@shared_among_ranks
 @stage(label="Update Phase", facts=(PHASES,))
 def update_phase(
     particles: A[

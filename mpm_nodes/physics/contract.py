@@ -1,0 +1,95 @@
+"""What a phenomenon says of itself to a core that does not know it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+import numpy as np
+
+from mpm_nodes.data import Material
+from mpm_nodes.user_files import named_places
+
+__all__ = ["Physics", "StagesOfPlan"]
+
+
+class StagesOfPlan(Protocol):
+    """What a phenomenon may ask of a plan of substeps (`graph.substeps.SubstepPlan`)."""
+
+    @property
+    def fields_needed(self) -> Mapping[str, Any]:
+        """Names of the fields that its stages touch, by domain."""
+
+    @property
+    def parts(self) -> Sequence[Any]:
+        """Its stages one by one, with what each reads and writes."""
+
+
+def _no_more(materials: Sequence[Material]) -> tuple[Material, ...]:
+    return tuple(materials)
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+def _no_texts(*_: Any) -> Iterator[str]:
+    return iter(())
+
+
+@dataclass(frozen=True)
+class Physics:
+    """A phenomenon.
+
+    Its stages, nodes, problems and presets are found in the folders of these names beside its declaration.
+
+    Attributes:
+        package: Python package that holds it: `__package__` of its declaration.
+        needs: Names of the phenomena whose parts it imports.
+        optional_columns: Columns of particles that a solve has only where its sources bring the column that stands for each.
+        further_materials: Returns the materials of a solve and, behind them, those that they may become. Raises MpmNodesError.
+        complete: Fills in columns of new particles, given their columns and the materials of the solve. Raises MpmNodesError.
+        check_material: Raises MpmNodesError where one of these materials has what no stage of these plans reads, or has not what
+            one reads; the text names it.
+        refuse_columns: By column of the sources that is not 0 everywhere: raises MpmNodesError where no stage of these plans
+            reads it.
+        unread: Yields what of the materials has no effect in the stages of these plans; the last argument says whether a
+            collider has a temperature or a flux of heat.
+    """
+
+    package: str
+    needs: tuple[str, ...] = ()
+    optional_columns: Mapping[str, str] = field(default_factory=dict)
+    further_materials: Callable[[Sequence[Material]], tuple[Material, ...]] = _no_more
+    complete: Callable[[dict[str, np.ndarray], Sequence[Material]], None] = _nothing
+    check_material: Callable[[Material, str, Sequence[StagesOfPlan]], None] = _nothing
+    refuse_columns: Mapping[str, Callable[[Sequence[StagesOfPlan]], None]] = field(default_factory=dict)
+    unread: Callable[[Sequence[Material], Sequence[StagesOfPlan], bool], Iterator[str]] = _no_texts
+
+    @property
+    def name(self) -> str:
+        """Its name: that of its folder."""
+        return self.package.rpartition(".")[2]
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return Path(sys.modules[self.package].__path__[0])
+
+    def modules(self, part: str) -> Iterator[ModuleType]:
+        """Import the modules of one of its folders, such as "stages", by name.
+
+        Raises:
+            RegistryError: One of a user's phenomenon fails; file and line are named.
+        """
+        ours = self.package.startswith("mpm_nodes.")
+        for file in sorted((self.folder / part).glob("[!_]*.py")):
+            with contextlib.nullcontext() if ours else named_places(self.folder):
+                module = importlib.import_module(f"{self.package}.{part}.{file.stem}")
+            yield module

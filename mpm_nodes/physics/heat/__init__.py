@@ -1,0 +1,1 @@
+"""Heat: conduction, exchange with air and bodies, sources, melting and freezing."""

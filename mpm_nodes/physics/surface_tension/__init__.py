@@ -1,0 +1,1 @@
+"""Surface tension with heat and solutes: what surfaces exchange, what spreads along them and evaporates."""

@@ -1,0 +1,63 @@
+"""Phenomena as folders: without one, the rest stands."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mpm_nodes
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.physics import all_physics
+
+PACKAGE = Path(mpm_nodes.__file__).parent
+PROGRAM = """
+import mpm_nodes
+from mpm_nodes import verification
+from mpm_nodes.graph.declare.registry import default
+from mpm_nodes.graph.plan.substeps import plan_of, resolve
+
+registry = default()
+for name in registry.presets:
+    resolved = resolve(name)
+    [plan_of(each) for each in (resolved, *resolved.others)]
+assert verification.problems()
+(record,) = verification.run(["free_fall"])[:1]
+assert record.passed, record
+print(*registry.presets, *registry.stages(), *registry.nodes())
+"""
+
+
+def without(name: str) -> set[str]:
+    """Return a phenomenon and those that need it."""
+    gone = {name}
+    for each in all_physics():
+        gone |= {each.name} if gone & set(each.needs) else set()
+    return gone
+
+
+@pytest.mark.parametrize("name", [each.name for each in all_physics()])
+def test_the_rest_stands_without(name, tmp_path):
+    """In a copy without the folder every preset that is left can be planned, and matter falls; what is gone is what lay there."""
+    copy = tmp_path / "mpm_nodes"
+    shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE.parent / "usd_io", tmp_path / "usd_io", ignore=shutil.ignore_patterns("__pycache__"))
+    for each in without(name):
+        shutil.rmtree(copy / "physics" / each)
+    program = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{PROGRAM}"
+    environment = {key: value for key, value in os.environ.items() if key != registries.PATH_VARIABLE}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    left, registry = set(done.stdout.split()), registries.load(path="", entry_points=False)
+    every = {*registry.presets, *registry.stages(), *registry.nodes()}
+    here = [each for each in all_physics() if each.name in without(name)]
+    modules = {module.__name__ for each in here for part in ("nodes", "stages") for module in each.modules(part)}
+    lay_there = {path.stem for each in here for path in (each.folder / "presets").glob("*.json")}
+    lay_there |= {d.id for d in [*registry.nodes().values(), *registry.stages().values()] if d.function.__module__ in modules}
+    assert lay_there and every - left == lay_there
