@@ -23,6 +23,7 @@ KNOWN_MISSES: dict[str, tuple[str, ...]] = {
         "coldest particle at the end [K]",
         "highest particle at the end [m]",
     ),
+    "ellipse": ("its way of the centre, over R",),
     "drop_impacts": ("time on the floor with k = 20, over that of a bouncing drop",),
     "drops_on_ramps": ("way down with ratio 0.3, over that with 0.05",),
     "heated_cavity": (
