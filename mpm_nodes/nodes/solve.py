@@ -262,7 +262,7 @@ def _run_substeps(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callabl
         SimulationDiverged: A substep failed, in the last attempt.
     """
     from mpm_nodes.solver.divergence import SimulationDiverged
-    from mpm_nodes.solver.pace import Pace
+    from mpm_nodes.solver.frame_progress import FrameProgress
     from mpm_nodes.solver.snapshots import count_of
 
     end, length, step = clock.end, clock.end - clock.begin, solver.step_context
@@ -274,7 +274,7 @@ def _run_substeps(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callabl
         solver.particles.sorted, solver.particles.limits = False, None
         step.substep = 0
         compiles = cold and step.dt_factor == 1.0
-        pace = Pace(ctx.frame, length, ctx.report, ctx.max_substeps, compiles, before, advise=step.advise)
+        pace = FrameProgress(ctx.frame, length, ctx.report, ctx.max_substeps, compiles, before, advise=step.advise)
         try:
             while end - solver.time > 1e-9 * length:
                 step.dt_min, step.dt_max = at("dt_min", solver.time), at("dt_max", solver.time)

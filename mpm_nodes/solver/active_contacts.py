@@ -1,4 +1,4 @@
-"""The contacts of one implicit substep: which of them hold, what they leave free, and their friction."""
+"""The active set of contacts of one implicit substep: which of them hold, what they leave free, and their friction."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 from mpm_nodes.data import Fact, Facts, Reduction, StepContext
 from mpm_nodes.solver.divergence import SimulationDiverged
-from mpm_nodes.solver.moments import Moment
 from mpm_nodes.solver.program import Program
+from mpm_nodes.solver.rollback import Rollback
 from mpm_nodes.solver.stores import Store
 
 __all__ = ["CHOICE", "Choice", "choose_again", "measure"]
@@ -171,12 +171,12 @@ def measure(solver: SeveralPrograms, time_left: float, check_cancel: Callable[[]
     """
     costs, steps = [], []
     for index in range(len(solver.programs)):
-        moment = Moment(solver)
+        rollback = Rollback(solver)
         try:
             solver.choose(index)
             cost, dt = _cost(solver, time_left, check_cancel)
         finally:
-            moment.come_back()
+            rollback.restore()
         costs.append(cost)
         steps.append(dt)
     held = 0 if solver.choice is None else solver.choice.index

@@ -1,4 +1,4 @@
-"""Blocks of 4 x 4 x 4 cells: which one a position lies in, and where in it."""
+"""Blocks of 4 x 4 x 4 cells, the tiles of the sparse grid: which one a position lies in, and where in it."""
 
 from __future__ import annotations
 

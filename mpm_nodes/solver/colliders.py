@@ -16,7 +16,7 @@ from mpm_nodes.kernels.collisions import contact_rows, node_surfaces, response, 
 from mpm_nodes.kernels.collisions import grid as collision_grid
 from mpm_nodes.kernels.collisions import paths as collision_paths
 from mpm_nodes.kernels.collisions import rules as collision
-from mpm_nodes.kernels.collisions.fellows import find_around
+from mpm_nodes.kernels.collisions.image_nodes import find_around
 from mpm_nodes.kernels.collisions.particle_blocks import ParticleBlocks
 from mpm_nodes.kernels.collisions.posing import PoseKeys, ShapeKeys, pose_bodies
 from mpm_nodes.kernels.level_sets.level_set import (
@@ -290,7 +290,7 @@ class ColliderSet(Store):
         found = self._contacts.filled(
             grid.packed, lambda found, blocks: collision_grid.list_contacts(found, blocks, view, motion, walls, bodies, told)
         )
-        response.leave_pinched_fellows(found, np.flatnonzero(found.counts), grid.slots(), self._contacts.following())
+        response.leave_pinched_images(found, np.flatnonzero(found.counts), grid.slots(), self._contacts.following())
         return found
 
     def collide_particles(self, particles: ParticleStore) -> None:

@@ -5,7 +5,7 @@
 | m, v~ | mass of a face with what follows it, its velocity after the forces of the substep's start and gravity | kg, m/s |
 | v*, v0, p0 | velocity after the semi-implicit step alone, velocity and pressure after the projection of v* | m/s, Pa |
 | K | change of the force of shape and viscosity over the velocities, with dt (`solver.shape_response`) | kg/s |
-| E | velocities of all faces from those that lead (`kernels.projection.followers`, `solver.mirrors`) | |
+| E | velocities of all faces from those that lead (`kernels.projection.velocity_extrapolation`, `solver.ghost_faces`) | |
 | C | k J_P / (J_E dt) of a cell | 1/(Pa s) |
 | P | m w + dt V G q = m u, C q + div w = 0: the projection of u to w, with the pressure q | |
 
@@ -30,10 +30,10 @@ import numpy as np
 
 from mpm_nodes.kernels.algebra.krylov import Equations, Method, Solution, Stop, Until, krylov
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
-from mpm_nodes.kernels.projection import followers
+from mpm_nodes.kernels.projection import velocity_extrapolation
 from mpm_nodes.kernels.projection.solid_faces import FREE, HELD
 from mpm_nodes.solver.face_contacts import EXTENSIONS, SolidFaces
-from mpm_nodes.solver.mirrors import FaceMirrors
+from mpm_nodes.solver.ghost_faces import GhostFaces
 from mpm_nodes.solver.pressure_solver import PressureSolver
 from mpm_nodes.solver.shape_response import ShapeResponse
 
@@ -50,9 +50,9 @@ class Coupling:
         solver: The pressure, before its first solve.
         response: Shape and viscosity.
         free: v~ of the faces of each axis, each for itself [m/s], shape (64 count,).
-        following: Who follows whom, as `followers.fold` left it, shape (192 count,), which is kept, and read again by `solve`; and
-            what they differ by (`followers.find_offsets`).
-        mirrors: Faces inside sticky bodies.
+        following: Who follows whom, as `velocity_extrapolation.fold` left it, shape (192 count,), which is kept, and read again by
+            `solve`; and what they differ by (`velocity_extrapolation.find_offsets`).
+        ghosts: Faces inside sticky bodies.
         clinging: Velocities of the faces that cling to sticky bodies, of each axis (`clinging_to`): K has them so, and pushes none.
     """
 
@@ -64,11 +64,11 @@ class Coupling:
         response: ShapeResponse,
         free: list[np.ndarray],
         following: tuple[np.ndarray, np.ndarray],
-        mirrors: FaceMirrors,
+        ghosts: GhostFaces,
         clinging: list[np.ndarray],
     ) -> None:
         self.solver, self.fields, self.response = solver, solver.fields, response
-        (self.rank, self.offset), self.mirrors = following, mirrors
+        (self.rank, self.offset), self.ghosts = following, ghosts
         self.clinging = [np.flatnonzero(~np.isnan(each)) for each in clinging]
         self.carried = [each[faces] for each, faces in zip(clinging, self.clinging, strict=True)]
         self.none = np.zeros_like(self.offset)
@@ -79,16 +79,16 @@ class Coupling:
         alone = [m[3::4][: self.size] for m in (f.mx, f.my, f.mz)]
         self.alone, self.mass = alone, [f.nx, f.ny, f.nz]
         offsets = list(self.offset.reshape(-1, 3).T.copy())
-        mirrors.extend(offsets)
+        ghosts.extend(offsets)
         held = [np.where(np.isnan(speed), v, speed) for v, speed in zip(free, clinging, strict=True)]
         pushes = self._handed_over([m * (v - apart) for m, v, apart in zip(alone, held, offsets, strict=True)])
         self.free = [np.divide(i, m, out=np.zeros(self.size), where=m > 0.0) for i, m in zip(pushes, self.mass, strict=True)]
 
     def _handed_over(self, pushes: list[np.ndarray]) -> list[np.ndarray]:
         """Return E^T of impulses on the faces of each axis."""
-        self.mirrors.hand_over(pushes)
+        self.ghosts.hand_over(pushes)
         push = np.stack(pushes, axis=1).astype(float).reshape(-1)
-        followers.hand_over(self.count, self.fields, self.rank, push, EXTENSIONS)
+        velocity_extrapolation.hand_over(self.count, self.fields, self.rank, push, EXTENSIONS)
         return list(push.reshape(-1, 3).T)
 
     def solve(self, solid: SolidFaces, rubbed: list[np.ndarray], old: np.ndarray) -> None:
@@ -142,10 +142,10 @@ class Coupling:
 
     def _answer(self, offset: np.ndarray, apart: bool) -> list[np.ndarray]:
         """Return dt E^T K (E v + offset) / m of the velocities that the grid holds; `apart`: whether bodies move."""
-        followers.extend(self.count, self.fields, self.rank, self.old, offset, EXTENSIONS)
+        velocity_extrapolation.extend(self.count, self.fields, self.rank, self.old, offset, EXTENSIONS)
         for v, faces, speed in zip(self.velocity, self.clinging, self.carried, strict=True):
             v[faces] = speed if apart else 0.0
-        self.mirrors.extend(self.velocity, apart)
+        self.ghosts.extend(self.velocity, apart)
         changes = self.response.change(np.concatenate(self.velocity)).reshape(3, -1)
         for change, faces in zip(changes, self.clinging, strict=True):
             change[faces] = 0.0

@@ -9,7 +9,7 @@
     m v* + dt K(beta dt) v* = m v~                                                  (S14 eq. 24; gravity enters v~ as dt g)
 
 Elastic stresses change by beta dt grad v, viscous ones follow v* in full. What bodies hold stays as it is (S14 section 5.6). Faces
-inside those that stick mirror the faces outside (`solver.mirrors`): with v = E u + c the equations are those of u,
+inside those that stick mirror the faces outside (`solver.ghost_faces`): with v = E u + c the equations are those of u,
 E^T (m + dt K) (E u + c) = E^T m v~. Where their surface is not level, or clamps matter, faces a little before it are held as well,
 and free again in the projection: matter there does not slip, and yet comes, leaves and bears pressure where the surface is.
 """
@@ -26,8 +26,8 @@ from mpm_nodes.kernels.projection import face_vectors
 from mpm_nodes.kernels.projection.solid_faces import HELD
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.face_contacts import clinging_to, let_go
+from mpm_nodes.solver.ghost_faces import GhostFaces
 from mpm_nodes.solver.grid import LEAST_MASS
-from mpm_nodes.solver.mirrors import FaceMirrors
 from mpm_nodes.solver.projection import solid_faces_of
 from mpm_nodes.solver.shape_response import ShapeResponse
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
@@ -67,7 +67,7 @@ class FaceStep:
             speed = clinging_to(solid, n)
             clings = ~np.isnan(speed)
             solid.states[n][clings], solid.speeds[n][clings] = HELD, speed[clings]
-        self.mirrors = FaceMirrors(solid, staggered)
+        self.ghosts = GhostFaces(solid, staggered)
         for n, axis in enumerate(AXES):
             face_vectors.begin_faces(
                 staggered.count,
@@ -79,8 +79,8 @@ class FaceStep:
                 (self.mass, self.velocity, self.right),
             )
         masses = [staggered.array(f"face_{axis}")[3::4] for axis in AXES]
-        self.mirrors.bind(masses, free, (self._axes(self.mass), self._axes(self.right)))
-        self.mirrors.extend(self._axes(self.velocity))
+        self.ghosts.bind(masses, free, (self._axes(self.mass), self._axes(self.right)))
+        self.ghosts.extend(self._axes(self.velocity))
 
     def _axes(self, vector: np.ndarray) -> list[np.ndarray]:
         """Return the parts of a vector that belong to the axes."""
@@ -107,11 +107,11 @@ class FaceStep:
         count = self.staggered.count
         face_vectors.round_faces(count, d, self.faces)
         change = self.response.change(self.faces)
-        self.mirrors.hand_over(self._axes(change))
+        self.ghosts.hand_over(self._axes(change))
         face_vectors.finish_product(count, change, self.mass, self.dt, d, q)
 
     def _precondition(self, r: np.ndarray, z: np.ndarray) -> tuple[float, float]:
         face_vectors.divide_by_mass(self.staggered.count, self.mass, r, z, self.sums)
-        self.mirrors.extend(self._axes(z), apart=False)
+        self.ghosts.extend(self._axes(z), apart=False)
         size = float(self.sums.sum())
         return size, size

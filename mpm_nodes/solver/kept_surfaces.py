@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpm_nodes.kernels.interfaces.sampling import SurfacePoints
-from mpm_nodes.kernels.interfaces.stillness import Layout, hold_still, unknown_places
+from mpm_nodes.kernels.interfaces.unchanged_blocks import Layout, hold_still, unknown_places
 from mpm_nodes.kernels.interfaces.union import NODES
 from mpm_nodes.kernels.resampling.bins import Places, neighbours
 from mpm_nodes.solver.state import ParticleStore
@@ -26,7 +26,7 @@ class Surface(NamedTuple):
 
     Attributes:
         inside, phi: Level set, from `union.union_of_spheres`.
-        cuts: Vertices, from `drawing_in.cut_edges`.
+        cuts: Vertices, from `edge_cuts.cut_edges`.
         points: Samples, from `sampling.sample_union`.
     """
 

@@ -3,7 +3,7 @@
 | symbol | meaning | unit | source |
 |---|---|---|---|
 | k_ab | tension between matter a and matter b | N/m | |
-| f_a | share of space that is matter a at a sample: sum V0 N((x - x_p) / h) / h^3 | | `kernels.interfaces.drawing_in` |
+| f_a | share of space that is matter a at a sample: sum V0 N((x - x_p) / h) / h^3 | | `kernels.interfaces.edge_cuts` |
 | s | share of what is not a there that is other matter: sum_b f_b / (1 - f_a), b != a | | |
 | w | how far a sample counts as covered by other matter: 2 s - 1/2, from 0 to 1 | | |
 

@@ -12,7 +12,7 @@ from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.kernels.cells.cell_matrix import CellMatrix, multiply
 from mpm_nodes.kernels.cells.multigrid import CoarserBlocks, Multigrid
 from mpm_nodes.kernels.projection import pressure, slipping
-from mpm_nodes.kernels.projection.pockets import label_pockets
+from mpm_nodes.kernels.projection.connected_components import label_pockets
 from mpm_nodes.solver.slipping import JoinedFaces, equations_of_both
 from mpm_nodes.solver.staggered import StaggeredStore
 

@@ -10,12 +10,20 @@ import numpy as np
 from mpm_nodes.kernels.algebra.krylov import Solution
 from mpm_nodes.kernels.collisions.rules import STICKY
 from mpm_nodes.kernels.level_sets.level_set import BOX, KIND, PLANE, POSE, RULE, Bodies
-from mpm_nodes.kernels.projection import face_vectors, face_volumes, followers, open_faces, pressure, slipping, solid_faces
+from mpm_nodes.kernels.projection import (
+    face_vectors,
+    face_volumes,
+    open_faces,
+    pressure,
+    slipping,
+    solid_faces,
+    velocity_extrapolation,
+)
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.coupling import Coupling
 from mpm_nodes.solver.face_contacts import EXTENSIONS, FaceContacts, OpenFaces, SolidFaces, clinging_to
+from mpm_nodes.solver.ghost_faces import GhostFaces
 from mpm_nodes.solver.grid import LEAST_MASS
-from mpm_nodes.solver.mirrors import FaceMirrors
 from mpm_nodes.solver.pressure_solver import PressureSolver
 from mpm_nodes.solver.pushing_cells import PushingCells
 from mpm_nodes.solver.shape_response import ShapeResponse
@@ -99,15 +107,15 @@ def project_faces(
     count = staggered.count
     solid = solid_faces_of(staggered, colliders, dt)
     fields = fields_of(staggered, solid, dt, settings)
-    mirrors = FaceMirrors(solid, staggered)
-    own = mirrors.own(fields)
+    ghosts = GhostFaces(solid, staggered)
+    own = ghosts.own(fields)
     pressure.classify(count, fields)
     rank, old, offset = np.empty(192 * count, np.uint8), np.empty(192 * count), np.zeros(192 * count)
-    _give_volumes(staggered, fields, settings, (rank, old, offset), (mirrors, own))
+    _give_volumes(staggered, fields, settings, (rank, old, offset), (ghosts, own))
     solver = PressureSolver(staggered, fields, settings, check)
     free = [free_velocity(staggered, axis, dt, g) for axis, g in zip(AXES, settings.gravity, strict=True)]
     clinging = [clinging_to(solid, axis) for axis in range(3)]
-    coupling = Coupling(solver, response, free, (rank, offset), mirrors, clinging) if response is not None else None
+    coupling = Coupling(solver, response, free, (rank, offset), ghosts, clinging) if response is not None else None
     solves, settled, rubbed = 1, True, [np.zeros(64 * count) for _ in AXES]
     cuts = PushingCells(fields, solid.open, settings.correction)
     if settings.turns > 1 and (any(contact[:, 0].any() for contact in solid.contacts) or not cuts.idle):
@@ -122,13 +130,13 @@ def project_faces(
         pressure.divergences(count, fields, found)
         # followers take what p pushes alone: q gives liquid and solid no momentum together
         slipping.push(fields, solver.slip, -1.0)
-    followers.extend(count, fields, rank, old, offset, EXTENSIONS)
+    velocity_extrapolation.extend(count, fields, rank, old, offset, EXTENSIONS)
     if coupling is not None:
         coupling.solve(solid, rubbed, old)
-        followers.extend(count, fields, rank, old, offset, EXTENSIONS)
+        velocity_extrapolation.extend(count, fields, rank, old, offset, EXTENSIONS)
     if solver.slip is None:
         pressure.divergences(count, fields, found)
-    mirrors.extend(mirrors.velocities(fields))
+    ghosts.extend(ghosts.velocities(fields))
     if solver.joined is not None and solver.slip is not None:
         solver.joined.part(fields, solver.slip, solver.p, solver.before)
     worst = float(np.abs(found).max(initial=0.0))
@@ -141,24 +149,24 @@ def _give_volumes(
     fields: pressure.Fields,
     settings: ProjectionSettings,
     following: tuple[np.ndarray, np.ndarray, np.ndarray],
-    mirrored: tuple[FaceMirrors, list[np.ndarray]],
+    ghosted: tuple[GhostFaces, list[np.ndarray]],
 ) -> None:
     """Write control volumes and masses of the faces, add those that follow to those that lead, and note what they differ by.
 
     Without control volumes every face is by itself, with the volume of a cell.
     """
-    count, (rank, left, offset), (mirrors, own) = staggered.count, following, mirrored
+    count, (rank, left, offset), (ghosts, own) = staggered.count, following, ghosted
     crossed = np.empty(192 * count, np.uint8)
     face_volumes.spread_volumes(count, fields, crossed)
     if not settings.control_volumes:
         return
     rest = np.stack([staggered.array(f"force_{axis}")[3 : 256 * count : 4] for axis in AXES], axis=1).astype(float).reshape(-1)
-    mirrors.fold(fields, rest, own, crossed)
+    ghosts.fold(fields, rest, own, crossed)
     pressure.find_done(count, fields, rank)
     if isinstance(staggered, JoinedFaces):
         staggered.weigh_followers(fields, rank)
-    followers.fold(count, fields, rank, rest, left, EXTENSIONS)
-    followers.find_offsets(count, fields, rank, offset, left, EXTENSIONS)
+    velocity_extrapolation.fold(count, fields, rank, rest, left, EXTENSIONS)
+    velocity_extrapolation.find_offsets(count, fields, rank, offset, left, EXTENSIONS)
     face_volumes.trim_volumes(count, fields, crossed, rest)
 
 

@@ -38,13 +38,13 @@ from mpm_nodes.solver.further_stores import further_stores
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.initial import completed, measure_gradients, origin_of, own_fields
 from mpm_nodes.solver.memory import StageMemories
-from mpm_nodes.solver.moments import Moment
 from mpm_nodes.solver.periodic import period_of
 from mpm_nodes.solver.plates import Splines
 from mpm_nodes.solver.program import limiting, programs_of
 from mpm_nodes.solver.ranks.refusals import refuse_plates
 from mpm_nodes.solver.ranks.share import shared_among
 from mpm_nodes.solver.ranks.team import Team
+from mpm_nodes.solver.rollback import Rollback
 from mpm_nodes.solver.sides import TRAVEL, bears_sides, divide, join, spline_width
 from mpm_nodes.solver.snapshots import snapshot_of
 from mpm_nodes.solver.state import ParticleStore
@@ -245,12 +245,12 @@ class SubstepSolver:
 
     def mark(self) -> Callable[[], None]:
         """Return what puts the solver back to where it is now, but for the seconds that its stages took; it may be called again."""
-        moment, index = Moment(self), self.programs.index(self.program)
+        rollback, index = Rollback(self), self.programs.index(self.program)
         held = self.choice, self.own_dt, self.substeps_done, self._gradients_known
 
         def come_back() -> None:
             seconds = dict(self.stage_seconds)
-            moment.come_back()
+            rollback.restore()
             self.stage_seconds.update(seconds)
             self.choice, self.own_dt, self.substeps_done, self._gradients_known = held
             self.choose(index)

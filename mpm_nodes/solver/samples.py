@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, SAMPLES, Domain, Field, MpmNodesError, StepContext
-from mpm_nodes.kernels.interfaces.drawing_in import FAR, cut_edges, shares_at
+from mpm_nodes.kernels.interfaces.edge_cuts import FAR, cut_edges, shares_at
 from mpm_nodes.kernels.interfaces.near_points import find_touched
 from mpm_nodes.kernels.interfaces.sampling import Spread, SurfacePoints, sample_union
 from mpm_nodes.kernels.interfaces.shares import (
@@ -253,7 +253,7 @@ def sample_surface(
 
 
 def drawn_in_by(radius: float, shift: bool) -> float:
-    """Return the most that a vertex is drawn in [half cells] (`drawing_in.cut_edges`), for spheres of a radius [cells]."""
+    """Return the most that a vertex is drawn in [half cells] (`edge_cuts.cut_edges`), for spheres of a radius [cells]."""
     return max(2.0 * radius - 0.5, 0.0) if shift else 0.0
 
 

@@ -222,7 +222,7 @@ class SharedOut:
     """Copies of nodes that are one as nodes of an implicit update: each bears an even share of the mass and follows the master.
 
     A minimisation sums energies over nodes: copies with the whole mass each would count it several times. What copies are asked
-    for is what a sticky contact asks for whose fellow is the master, with r = 1: v_i = v_j, and their gradients go to the master.
+    for is what a sticky contact asks for whose image is the master, with r = 1: v_i = v_j, and their gradients go to the master.
 
     Args:
         grid: Grid whose copies are joined, if it has any.

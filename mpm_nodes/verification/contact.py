@@ -28,10 +28,10 @@ class HalfSpace(NamedTuple):
 
 
 class PlaneContacts(NamedTuple):
-    """Nodes in contact with a plane, shape (k,), the fellow of each (-1: none), r, and the gap before the matter there [cells]."""
+    """Nodes in contact with a plane, shape (k,), the image of each (-1: none), r, and the gap before the matter there [cells]."""
 
     nodes: np.ndarray
-    fellow: np.ndarray
+    image: np.ndarray
     ratio: np.ndarray
     gap: np.ndarray
 
@@ -51,16 +51,16 @@ def contacts_of(position: np.ndarray, mass: np.ndarray, h: float, plane: HalfSpa
     nodes = np.flatnonzero((mass > 0) & (phi < 0.5 - 1e-6))
     gap = np.array([_gap(cell[node], place, mass, phi[node], plane.normal) for node in nodes])
     nodes, gap = nodes[gap < 1.0], gap[gap < 1.0]
-    fellow, ratio = np.full(len(nodes), -1), np.zeros(len(nodes))
+    image, ratio = np.full(len(nodes), -1), np.zeros(len(nodes))
     for k, node in enumerate(nodes):
         goal = (0.75 - phi[node]) * plane.normal
         around = np.floor(goal + 1e-6).astype(int) + np.indices((2, 2, 2)).reshape(3, 8).T
         near = [(np.sum((step - goal) ** 2), place.get(tuple(cell[node] + step), -1)) for step in around]
         near = [(far, other) for far, other in near if other >= 0 and mass[other] > 0 and phi[other] >= 0.5 - 1e-6]
         if near and phi[node] > -2.0:
-            fellow[k] = min(near)[1]
-            ratio[k] = np.clip(phi[node] / phi[fellow[k]], -3.0, 1.0) * min(1.0, mass[fellow[k]] / mass[node])
-    return PlaneContacts(nodes, fellow, ratio, gap)
+            image[k] = min(near)[1]
+            ratio[k] = np.clip(phi[node] / phi[image[k]], -3.0, 1.0) * min(1.0, mass[image[k]] / mass[node])
+    return PlaneContacts(nodes, image, ratio, gap)
 
 
 def _gap(cell: np.ndarray, place: dict, mass: np.ndarray, phi: float, n: np.ndarray) -> float:
@@ -99,15 +99,15 @@ def collided(position: np.ndarray, mass: np.ndarray, v: np.ndarray, h: float, pl
     """
     n, relative = plane.normal, v - plane.velocity
     after = relative.copy()
-    nodes, fellow, ratio, gap = contacts_of(position, mass, h, plane)
+    nodes, image, ratio, gap = contacts_of(position, mass, h, plane)
     along = relative @ n
-    approach = along[nodes] - np.where(fellow >= 0, ratio * along[fellow], 0.0)
+    approach = along[nodes] - np.where(image >= 0, ratio * along[image], 0.0)
     leaves = (gap > 0.1) | (plane.rule is CollisionRule.SEPARATE)
     lag = -(1.0 - ratio) * gap * h / dt
     lag = np.where(leaves, lag, np.clip(approach, lag, 0.0))
     found = np.zeros((len(nodes), 3))
-    for j in [*np.unique(fellow[fellow >= 0]), -1]:
-        mine = np.flatnonzero(fellow == j)
+    for j in [*np.unique(image[image >= 0]), -1]:
+        mine = np.flatnonzero(image == j)
         groups = [mine] if j >= 0 else mine[:, None]
         for group in groups:
             i, r = nodes[group], ratio[group]
@@ -141,7 +141,7 @@ def _ruled(change: np.ndarray, plane: HalfSpace, leaves: bool) -> np.ndarray:
 
 
 class CollisionRules(VerificationProblem):
-    """Nodes at a moving body get the velocity that its rule allows, all others but their fellows keep theirs.
+    """Nodes at a moving body get the velocity that its rule allows, all others but their images keep theirs.
 
     Scene: random velocities and masses on the nodes of a particle cloud that an oblique, moving plane cuts in half, the masses less
         behind it; the collision stage once per rule, friction 0 and 0.6, float64.

@@ -123,8 +123,8 @@ class ImplicitContactConditions(VerificationProblem):
         rows = problem.contacts.rows[mass > 1e-3 * problem.grid.particle_mass]
         node, n = rows[:, contact_rows.NODE].astype(int), rows[:, contact_rows.NORMAL : contact_rows.BODY]
         gradient = problem.gradient[: 256 * problem.count].reshape(-1, 4)[:, :3]
-        fellow, r = rows[:, contact_rows.FELLOW].astype(int), rows[:, contact_rows.RATIO]
-        apart = velocity[node] - r[:, None] * np.where(fellow[:, None] >= 0, velocity[fellow], 0.0)
+        image, r = rows[:, contact_rows.FELLOW].astype(int), rows[:, contact_rows.RATIO]
+        apart = velocity[node] - r[:, None] * np.where(image[:, None] >= 0, velocity[image], 0.0)
         return (apart * n).sum(axis=1), (gradient[node] * n).sum(axis=1)
 
 

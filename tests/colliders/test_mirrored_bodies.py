@@ -1,4 +1,4 @@
-"""Collisions of a mirrored scene are the mirror image: neither the side of a voxel nor rounding chooses a normal or a fellow."""
+"""Collisions of a mirrored scene are the mirror image: neither the side of a voxel nor rounding chooses a normal or a image."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_slopes_of_sheets_are_those_of_both_sides():
     ("shape", "offset"), [("sphere", 0.0), ("box", 0.5), ("cone", 0.0), ("cone", 0.5), ("funnel", 0.0), ("funnel", 0.5)]
 )
 def test_matter_falls_apart_alike_on_both_sides(shape, offset):
-    """A block on a point: before, sides of voxels, faces of a box that are as near, and fellows as heavy made 0.005 to 0.4 m/s."""
+    """A block on a point: before, sides of voxels, faces of a box that are as near, and images as heavy made 0.005 to 0.4 m/s."""
     count, edge = np.array([12, 6, 12]), 0.5 * H
     places = [edge * (np.arange(n) + 0.5 - 0.5 * n) for n in count]
     lattice = np.stack(np.meshgrid(*places, indexing="ij"), axis=-1).reshape(-1, 3) + [

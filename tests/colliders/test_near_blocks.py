@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from mpm_nodes.kernels.collisions.fellows import find_around
+from mpm_nodes.kernels.collisions.image_nodes import find_around
 from mpm_nodes.kernels.transfers.binning import BODY_BITS, pack_coord
 
 

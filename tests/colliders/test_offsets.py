@@ -166,7 +166,7 @@ def test_quarter_turns_and_kinds_of_walls_agree(name, offset):
 
 
 def test_matter_between_two_plates_a_cell_apart_is_not_strained():
-    """Opposite slip walls one cell apart leave no fellow between them: a block pressed by its own weight keeps its width."""
+    """Opposite slip walls one cell apart leave no image between them: a block pressed by its own weight keeps its width."""
     start = block(material("neo_hookean", youngs_modulus=1e5), (0, 0, 0), (8 * H, 4 * H, H), H)
     slip = WallRule.SLIP
     walls = Walls((-1.0, 0.0, 0.0), (2.0, 2.0, H), (OPEN, OPEN, slip, OPEN, slip, slip))
@@ -216,18 +216,18 @@ def test_quarter_turns_are_exact():
 
 
 @pytest.mark.parametrize("offset", [0.2, 0.4, 0.7])
-def test_what_a_contact_takes_from_a_node_its_fellow_answers_for(offset, monkeypatch):
-    """On a sticky floor v_i = r v_j, by the least change in the mass norm: m_j dv_j + sum r m_i dv_i = 0 for every fellow j."""
+def test_what_a_contact_takes_from_a_node_its_image_answers_for(offset, monkeypatch):
+    """On a sticky floor v_i = r v_j, by the least change in the mass norm: m_j dv_j + sum r m_i dv_i = 0 for every image j."""
     met = []
 
     def collided(colliders, grid):
         found = colliders._listed(grid)
         rows = np.concatenate([np.arange(a, a + n) for a, n in zip(found.start, found.counts, strict=True)])
-        (node, fellow), ratio = found.places[rows, :2].T.copy(), found.ratios[rows].copy()
+        (node, image), ratio = found.places[rows, :2].T.copy(), found.ratios[rows].copy()
         before = np.array(grid.array("velocity"), float).reshape(-1, 4)[:, :3]
         collide(colliders, grid)
         after = np.array(grid.array("velocity"), float).reshape(-1, 4)[:, :3]
-        met.append((node, fellow, ratio, before, after, np.array(grid.array("momentum"), float).reshape(-1, 4)[:, 3]))
+        met.append((node, image, ratio, before, after, np.array(grid.array("momentum"), float).reshape(-1, 4)[:, 3]))
 
     collide = ColliderSet.collide_grid
     monkeypatch.setattr(ColliderSet, "collide_grid", collided)
@@ -235,11 +235,11 @@ def test_what_a_contact_takes_from_a_node_its_fellow_answers_for(offset, monkeyp
     start.attributes["velocity"] = np.tile([0.3, -1.0, 0.2], (len(start), 1))
     floor = collide_plane(FrameContext(1), rule=CollisionRule.STICKY)
     SubstepSolver(start, cell_size=H, dtype=np.float64, colliders=[floor], origin=(0, -offset * H, 0)).step(1e-4)
-    node, fellow, ratio, before, after, mass = met[0]
-    held = fellow >= 0
+    node, image, ratio, before, after, mass = met[0]
+    held = image >= 0
     assert held.sum() > 20 and np.abs(ratio[held]).max() > 0.1
-    np.testing.assert_allclose(after[node[held]], ratio[held, None] * after[fellow[held]], atol=1e-12)
+    np.testing.assert_allclose(after[node[held]], ratio[held, None] * after[image[held]], atol=1e-12)
     balance = np.zeros_like(before)
-    np.add.at(balance, fellow[held], (ratio * mass[node])[held, None] * (after - before)[node[held]])
-    led = np.unique(fellow[held])
+    np.add.at(balance, image[held], (ratio * mass[node])[held, None] * (after - before)[node[held]])
+    led = np.unique(image[held])
     np.testing.assert_allclose(mass[led, None] * (after - before)[led], -balance[led], atol=1e-12 * mass.max())

@@ -9,7 +9,7 @@ from mpm_nodes import Graph, execute
 from mpm_nodes.data import FrameContext, GraphSettings
 from mpm_nodes.graph.time import keys
 from mpm_nodes.nodes import collide
-from mpm_nodes.solver.pace import COLLAPSE, LEAST_COLLAPSE, Pace, TooManySubsteps
+from mpm_nodes.solver.frame_progress import COLLAPSE, LEAST_COLLAPSE, FrameProgress, TooManySubsteps
 
 STEPS = [[1, (-0.2, 1.0, 0.0), "step"], [3, (-0.2, 3.0, 0.0), "step"]]
 
@@ -96,7 +96,7 @@ def test_matter_is_let_go_without_velocity(clamp, moved):
 # ---------------------------------------------------------------- a dt that collapses
 def test_a_frame_whose_dt_collapses_is_stopped():
     """Fifty times the substeps of the frames before it, when a tenth of them has been taken: the limit and the way on are named."""
-    pace = Pace(7, 1.0, lambda *_, **__: None, before=100.0)
+    pace = FrameProgress(7, 1.0, lambda *_, **__: None, before=100.0)
     dt, left, facts = 1.0 / (2.0 * COLLAPSE * 100.0), 1.0, {"limit": "particle speed"}
     with pytest.raises(
         TooManySubsteps,
@@ -114,7 +114,7 @@ def test_a_frame_whose_dt_collapses_is_stopped():
 )
 def test_frames_that_may_take_long_do(told):
     """The first frame, one whose number was asked for, and one of a shot that takes as many, go on."""
-    pace = Pace(7, 1.0, lambda *_, **__: None, **told)
+    pace = FrameProgress(7, 1.0, lambda *_, **__: None, **told)
     for number in range(6000):
         pace.after(1e-4, 1.0 - 1e-4 * (number + 1), {"limit": "particle speed"})
     assert pace.substeps == 6000
@@ -122,7 +122,7 @@ def test_frames_that_may_take_long_do(told):
 
 def test_a_short_stretch_of_small_steps_is_no_collapse():
     """Matter that is thrown takes short substeps for a while."""
-    pace = Pace(7, 1.0, lambda *_, **__: None, before=100.0)
+    pace = FrameProgress(7, 1.0, lambda *_, **__: None, before=100.0)
     for number in range(400):
         pace.after(1e-6, 1.0 - 1e-6 * (number + 1), {"limit": "particle speed"})
     pace.after(1e-2, 0.9, {"limit": "particle speed"})

@@ -18,9 +18,9 @@ def contact(rule, normal, body=(0.0, 0.0, 0.0), node=0, friction=0.0):
     return [node, rule, friction, *normal, *body, -1, 0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0]
 
 
-def following(row, fellow, ratio, body=(0.0, 0.0, 0.0)):
-    """Return a contact's row with a fellow."""
-    return [*row[:9], fellow, ratio, *body, *row[14:]]
+def following(row, image, ratio, body=(0.0, 0.0, 0.0)):
+    """Return a contact's row with a image."""
+    return [*row[:9], image, ratio, *body, *row[14:]]
 
 
 class Scene:
@@ -183,7 +183,7 @@ def test_friction_that_stops_a_node_brings_it_to_rest_in_one_step():
 
 
 def linked(seed=3):
-    """Return five nodes: one sticks and one slips after a fellow, one slips after a slipping fellow; random velocities."""
+    """Return five nodes: one sticks and one slips after a image, one slips after a slipping image; random velocities."""
     random = np.random.default_rng(seed)
     return Scene(
         following(contact(STICKY, Y, (0.1, 0.2, 0.3), node=0), 1, -0.7, (0.2, 0.1, 0.0)),
@@ -193,8 +193,8 @@ def linked(seed=3):
     )
 
 
-def test_a_node_takes_its_share_of_its_fellows_relative_velocity():
-    """v_i - w_i = r (v_j - w_j), all of it where it sticks, along the normal where it slips, also after a fellow that follows."""
+def test_a_node_takes_its_share_of_its_images_relative_velocity():
+    """v_i - w_i = r (v_j - w_j), all of it where it sticks, along the normal where it slips, also after a image that follows."""
     scene = linked()
     v = scene.constrain().copy()
     np.testing.assert_allclose(v[0] - (0.1, 0.2, 0.3), -0.7 * (v[1] - (0.2, 0.1, 0.0)), atol=1e-14)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.kernels.interfaces.cubes import COUNTS, MOST, STARTS, TRIANGLES, _edge, _faces
-from mpm_nodes.kernels.interfaces.drawing_in import NO_MIRRORS, cut_edges
+from mpm_nodes.kernels.interfaces.edge_cuts import NO_MIRRORS, cut_edges
 from mpm_nodes.kernels.interfaces.sampling import Spread, sample_union
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
 from mpm_nodes.kernels.resampling.bins import bins_of, places_of

@@ -59,14 +59,14 @@ DEFECTS = (
     ),
     Defect(
         "the first of the copies that are one node decides its sides",
-        "mpm_nodes/kernels/collisions/fellows.py",
+        "mpm_nodes/kernels/collisions/image_nodes.py",
         "if grid.master[64 * last + node] == grid.master[64 * block + node]:",
         "if last == block:",
         "tests/colliders/test_mirrored_bodies.py::test_matter_falls_apart_alike_on_both_sides[funnel-0.5]",
     ),
     Defect(
-        "rounding chooses which fellow is nearer",
-        "mpm_nodes/kernels/collisions/fellows.py",
+        "rounding chooses which image is nearer",
+        "mpm_nodes/kernels/collisions/image_nodes.py",
         "if there < REACH or away > nearest + ROUNDING or beside:",
         "if there < REACH or away > nearest or beside:",
         "tests/colliders/test_mirrored_bodies.py::test_matter_falls_apart_alike_on_both_sides[funnel-0.5]",
@@ -93,11 +93,11 @@ DEFECTS = (
         "tests/colliders/test_bodies.py::test_bodies_give_each_other_the_same_impulse",
     ),
     Defect(
-        "a fellow gets nine tenths of what a contact takes",
+        "a image gets nine tenths of what a contact takes",
         "mpm_nodes/kernels/collisions/response.py",
         "velocity[at] + change0 / mass,",
         "velocity[at] + 0.9 * change0 / mass,",
-        "tests/colliders/test_offsets.py::test_what_a_contact_takes_from_a_node_its_fellow_answers_for[0.4]",
+        "tests/colliders/test_offsets.py::test_what_a_contact_takes_from_a_node_its_image_answers_for[0.4]",
     ),
     Defect(
         "sheets of level sets reach beyond their rims",
@@ -143,7 +143,7 @@ DEFECTS = (
     ),
     Defect(
         "matter far from a plate sees through it",
-        "mpm_nodes/kernels/collisions/fellows.py",
+        "mpm_nodes/kernels/collisions/image_nodes.py",
         "return matter | kept_apart(matter, sides_seen(matter, 64 * block + node, grid.node_sides))",
         "return matter",
         "tests/colliders/test_sides.py::test_nothing_goes_through",
@@ -171,14 +171,14 @@ DEFECTS = (
     ),
     Defect(
         "a face that weighs nothing pushes its followers",
-        "mpm_nodes/kernels/projection/followers.py",
+        "mpm_nodes/kernels/projection/velocity_extrapolation.py",
         "if masses[c] < SLIGHT * mass:",
         "if masses[c] < 0.0 * mass:",
         "tests/solver/test_projection.py::test_a_face_that_weighs_nothing_beside_its_followers_does_not_push_them",
     ),
     Defect(
         "the momentum of a face that weighs nothing is lost",
-        "mpm_nodes/kernels/projection/followers.py",
+        "mpm_nodes/kernels/projection/velocity_extrapolation.py",
         "left[3 * c + axis] = (total - kept) / (mass - masses[c])",
         "left[3 * c + axis] = 0.0",
         "tests/solver/test_projection.py::test_a_face_that_weighs_nothing_beside_its_followers_does_not_push_them",

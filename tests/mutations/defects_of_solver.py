@@ -11,10 +11,10 @@ _INITIAL = "tests/solver/test_initial_state.py"
 DEFECTS = (
     Defect(
         "matter slips on what is sticky under the projection",
-        "mpm_nodes/solver/mirrors.py",
+        "mpm_nodes/solver/ghost_faces.py",
         "factor = -depth / np.maximum(steps - depth, NEAREST)",
         "factor = -0.0 * depth / np.maximum(steps - depth, NEAREST)",
-        "tests/solver/test_mirrors.py::test_a_sheared_layer_keeps_its_profile",
+        "tests/solver/test_ghost_faces.py::test_a_sheared_layer_keeps_its_profile",
     ),
     Defect(
         "matter slips on sticky slopes under the projection",
@@ -25,10 +25,10 @@ DEFECTS = (
     ),
     Defect(
         "what pushes mirrored faces is lost",
-        "mpm_nodes/solver/mirrors.py",
+        "mpm_nodes/solver/ghost_faces.py",
         "np.add.at(push, each.leaders, each.factor * push[each.faces])",
         "np.add.at(push, each.leaders, 0.0 * push[each.faces])",
-        "tests/solver/test_mirrors.py::test_pushes_are_handed_over_as_velocities_are_mirrored",
+        "tests/solver/test_ghost_faces.py::test_pushes_are_handed_over_as_velocities_are_mirrored",
     ),
     Defect(
         "colliders' own motion at the wrong pace",

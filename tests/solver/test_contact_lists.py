@@ -54,7 +54,7 @@ def test_room_follows_the_blocks_that_stay():
 
 
 def chained(contacts):
-    """Return chains of contacts, given as (node, fellow, level) in one block."""
+    """Return chains of contacts, given as (node, image, level) in one block."""
     count = len(contacts)
     places = np.zeros((count, PLACES), np.int32)
     places[:, [NODE_PLACE, FELLOW_PLACE, LEVEL_PLACE]] = contacts
@@ -75,9 +75,9 @@ def chained(contacts):
     [
         ([(1, 5, 0), (2, 5, 0), (3, 6, 0)], [(0, False), (2, False)]),  # one body: nothing is met again
         ([(1, 5, 0), (2, 6, 1)], [(0, False), (1, False)]),  # two that share nothing
-        ([(1, 5, 0), (3, 7, 0), (2, 5, 1)], [(0, True), (1, False), (2, True)]),  # a fellow of both
+        ([(1, 5, 0), (3, 7, 0), (2, 5, 1)], [(0, True), (1, False), (2, True)]),  # a image of both
         ([(1, 5, 0), (3, 7, 0), (1, 6, 1)], [(0, True), (1, False), (2, True)]),  # a node of both
-        ([(1, 5, 0), (5, 7, 1), (3, -1, 1)], [(0, True), (1, True), (2, False)]),  # a node of one, the fellow of the other
+        ([(1, 5, 0), (5, 7, 1), (3, -1, 1)], [(0, True), (1, True), (2, False)]),  # a node of one, the image of the other
     ],
 )
 def test_chains_that_share_a_node_with_another_body_are_met_again(contacts, expected):

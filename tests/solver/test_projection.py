@@ -11,7 +11,7 @@ from solver_scenes import LIQUID, cube
 
 from mpm_nodes.data import Collider, CollisionRule, Material, MpmNodesError, Particles, WallRule, Walls
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
-from mpm_nodes.kernels.projection import followers
+from mpm_nodes.kernels.projection import velocity_extrapolation
 from mpm_nodes.kernels.projection.face_volumes import trim_volumes
 from mpm_nodes.kernels.projection.pressure import INTERIOR, Fields
 from mpm_nodes.kernels.projection.solid_faces import FREE, SLIDING
@@ -276,12 +276,12 @@ def test_a_face_that_weighs_nothing_beside_its_followers_does_not_push_them(mass
     fields = Fields(**arrays)
     rank, left, offset = np.zeros(192, np.uint8), np.empty(192), np.zeros(192)
     rank[3 * row[0]] = 1
-    followers.fold(count, fields, rank, np.zeros(192), left, 2)
-    followers.find_offsets(count, fields, rank, offset, left, 2)
+    velocity_extrapolation.fold(count, fields, rank, np.zeros(192), left, 2)
+    velocity_extrapolation.find_offsets(count, fields, rank, offset, left, 2)
     assert list(rank[3 * row]) == [1, 2, 3]
     assert fields.nx[row[0]] == pytest.approx(sum(masses))
     if masses[0] < 1e-3:
         assert 1.0 <= fields.vx[4 * row[0]] <= 2.0 + 1e-4
     rank[3 * row[1:]] = 0
-    followers.extend(count, fields, rank, np.empty(192), offset, 2)
+    velocity_extrapolation.extend(count, fields, rank, np.empty(192), offset, 2)
     assert np.dot(masses, fields.vx[4 * row]) == pytest.approx(np.dot(masses, speeds), rel=1e-12)

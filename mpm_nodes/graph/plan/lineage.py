@@ -1,4 +1,4 @@
-"""Lineage keys: what a node's value at a frame is made of. Equal keys mean equal values, so nothing is marked dirty.
+"""Lineage keys: what a node's value at a frame is made of. Equal keys mean equal values (memoization), so nothing is marked dirty.
 
 A key holds the node's type and version, its knobs (keyed ones as they run up to the frame), the keys of its inputs, the
 content of its input files (where the node says so, as far as it reads them at the frame), the frame where the node asks for

@@ -12,12 +12,12 @@ from mpm_nodes.kernels.compile.jit import inline
 
 COLUMNS = 17
 NODE, RULE_OF, FRICTION_OF, NORMAL, BODY, FELLOW, RATIO, FELLOW_BODY, LEVEL, LAG, COMES = 0, 1, 2, 3, 6, 9, 10, 11, 14, 15, 16
-"""Columns of a contact: node, rule, friction, normal, velocity of the body at the node, fellow (-1: none), r, velocity of the body
-at the fellow, the place of the body among all bodies and walls, how fast matter that is held may still come nearer, and how fast
+"""Columns of a contact: node, rule, friction, normal, velocity of the body at the node, image (-1: none), r, velocity of the body
+at the image, the place of the body among all bodies and walls, how fast matter that is held may still come nearer, and how fast
 it does in an implicit step [m/s]."""
 PLACES = 4
 NODE_PLACE, FELLOW_PLACE, LEVEL_PLACE, SURFACE_PLACE = 0, 1, 2, 3
-"""Columns of a contact's places: node, fellow and level for the passes that need nothing else, and the row that holds the rest."""
+"""Columns of a contact's places: node, image and level for the passes that need nothing else, and the row that holds the rest."""
 WALL_ROWS = 6
 """The first rows are those of the walls: what all contacts with a wall have in common is written once."""
 
@@ -29,7 +29,7 @@ class ContactList(NamedTuple):
         start: First row of each block, shape (n,), int64.
         stop: Behind the last row that a block may write, shape (n,), int64.
         counts: Contacts of each block, shape (n,), int64, written: more than there are rows when those did not suffice.
-        rows: COLUMNS of every contact with a body, float64, written; in the first six rows those of the walls, but for node, fellow
+        rows: COLUMNS of every contact with a body, float64, written; in the first six rows those of the walls, but for node, image
             and r.
         places: PLACES of every contact, int32, written.
         ratios: r of every contact, float64, written.
@@ -50,7 +50,7 @@ class GridView(NamedTuple):
         momentum: (px, py, pz, m) of the nodes, flat.
         coord: Blocks, shape (n, 3).
         packed: Their packed coordinates, ascending.
-        around: The blocks around each, as `fellows.find_around` writes them.
+        around: The blocks around each, as `image_nodes.find_around` writes them.
         least_mass: Mass of a node that counts as empty, shape (1,).
         spline: Nodes of the widest spline along an axis, shape (1,).
         block_sides, node_sides, master: Of a grid whose nodes have copies on the sides of plates the sides of each block's matter
@@ -70,7 +70,7 @@ class GridView(NamedTuple):
 
 @inline
 def write_place(places, ratios, at, contact):
-    """Write node, fellow, level and surface of a contact, and its r."""
+    """Write node, image, level and surface of a contact, and its r."""
     places[at, NODE_PLACE], places[at, FELLOW_PLACE], places[at, LEVEL_PLACE], places[at, SURFACE_PLACE], ratios[at] = contact
 
 

@@ -4,8 +4,8 @@
 |---|---|---|---|
 | n, w | outward normal and velocity of the body at the node | -, m/s | `collision` |
 | P | projector on the directions in which a node is free | - | Gast 2015 |
-| r, v_j | share that the node takes of the relative velocity of its fellow outside | -, m/s | `grid` |
-| B | writes held components: those of v_i become r times their fellow's; B^T hands their gradient to the fellow | - | |
+| r, v_j | share that the node takes of the relative velocity of its image outside | -, m/s | `grid` |
+| B | writes held components: those of v_i become r times their image's; B^T hands their gradient to the image | - | |
 | lam | normal impulse that the body gives, never negative where it can let go | kg m/s | |
 
 A contact asks (v_i - w_i) = r (v_j - w_j): a sticky one of the whole velocity, a slipping one of its normal part, a separating
@@ -27,7 +27,7 @@ from mpm_nodes.kernels.compile.jit import compiled, part
 __all__ = ["approach_of", "clamp", "constrain", "follow", "hand_over", "let_go", "normal_speed_of", "number_nodes"]
 
 DEPTH = 2
-"""A fellow may follow a fellow of its own, where two bodies meet: that many contacts in a row are followed."""
+"""A image may follow a image of its own, where two bodies meet: that many contacts in a row are followed."""
 
 
 @compiled(fastmath=False)
@@ -107,7 +107,7 @@ def _goal(row, velocity, axis):
 
 @compiled(fastmath=False)
 def constrain(rows, of_row, active, velocity, free, held, choose):
-    """Give constrained components the velocity that the body and the fellow ask for, and write what is held and what is free.
+    """Give constrained components the velocity that the body and the image ask for, and write what is held and what is free.
 
     Args:
         rows: Contacts, shape (k, contact_rows.COLUMNS); with `choose`, COMES is written.
@@ -172,7 +172,7 @@ def _stop(row, velocity, at, direction):
 
 @compiled(fastmath=False)
 def follow(rows, active, held, x):
-    """x <- B x: give held components of a change of velocity r times those of their fellows.
+    """x <- B x: give held components of a change of velocity r times those of their images.
 
     Args:
         rows, active, held: Contacts, which hold, and what they hold; see `constrain`.
@@ -200,7 +200,7 @@ def follow(rows, active, held, x):
 
 @compiled(fastmath=False)
 def hand_over(rows, active, held, g):
-    """g <- B^T g: hand r times the held components of a gradient to the fellows, and clear them; the adjoint of `follow`."""
+    """g <- B^T g: hand r times the held components of a gradient to the images, and clear them; the adjoint of `follow`."""
     for _ in range(DEPTH):
         for c in range(rows.shape[0]):
             if not active[c]:

@@ -4,11 +4,11 @@
 |---|---|---|
 | s, t | slip speed, direction of v - w without its normal part | m/s, - |
 | lam | normal impulse that the body gives | kg m/s |
-| r | share that a node takes of the relative velocity of its fellow outside (`contacts`) | - |
+| r | share that a node takes of the relative velocity of its image outside (`contacts`) | - |
 | mu_f, eps | friction coefficient, slip speed below which friction holds | -, m/s |
 
 The dissipation mu_f (1 - r) lam |v_t| is smoothed below eps to a parabola, with lam lagged: its gradient reaches the friction and
-it is convex, so it joins the minimisation (as in Li 2020, "Incremental Potential Contact", section 5); node and fellow together
+it is convex, so it joins the minimisation (as in Li 2020, "Incremental Potential Contact", section 5); node and image together
 take (1 - r) lam from the body.
 """
 
@@ -53,7 +53,7 @@ def rub(rows, of_row, active, momentum, velocity, slope):
 
 @part
 def _grip(row):
-    """Return the friction coefficient of a node: it stands for its fellow too, which takes - r of every impulse."""
+    """Return the friction coefficient of a node: it stands for its image too, which takes - r of every impulse."""
     return row[FRICTION] * (1.0 - row[RATIO])
 
 

@@ -4,11 +4,11 @@
 |---|---|---|
 | phi_i, n | signed distance of node i from the surface, unit normal out of the body | m, - |
 | w_i | velocity of the body at node i | m/s |
-| j | the node's fellow outside: the nearest along n that is at least half a cell out | |
-| r | phi_i / phi_j, the share of the fellow's relative velocity that the node takes: between -3 and 1 | - |
+| j | the node's image outside: the nearest along n that is at least half a cell out | |
+| r | phi_i / phi_j, the share of the image's relative velocity that the node takes: between -3 and 1 | - |
 
 A surface lies between nodes. The relative velocity is taken as linear along n through the surface, where it vanishes: nodes
-nearer than half a cell, and those behind the surface, follow their fellow outside, v_i - w_i = r (v_j - w_j). On a node plane r is
+nearer than half a cell, and those behind the surface, follow their image outside, v_i - w_i = r (v_j - w_j). On a node plane r is
 0, and this is the rule of Stomakhin 2013, section 8. As with the ghost cells of finite differences, the result does not depend on
 where the surface lies between the nodes. `response` and `contacts` hold the constraint in explicit and in implicit steps.
 
@@ -38,8 +38,8 @@ from mpm_nodes.kernels.collisions.contact_rows import (
     write_place,
 )
 from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS
-from mpm_nodes.kernels.collisions.fellows import REACH, fellow_of
-from mpm_nodes.kernels.collisions.node_surfaces import has_sides, hides_fellow, nodes_out_of_reach, surface_at
+from mpm_nodes.kernels.collisions.image_nodes import REACH, image_of
+from mpm_nodes.kernels.collisions.node_surfaces import has_sides, hides_image, nodes_out_of_reach, surface_at
 from mpm_nodes.kernels.collisions.posing import body_velocity
 from mpm_nodes.kernels.collisions.rules import OPEN, striped, striped_places, to_body
 from mpm_nodes.kernels.collisions.touching import FARTHEST, gap_before
@@ -78,19 +78,19 @@ def list_contacts(found, blocks, grid, motion, walls, bodies, told):
 def _note(found, block, node, surface, n, motion, held_by, u):
     """Count a contact of a block, and write it where there is room.
 
-    `surface` is the body's place, its rule and its friction, `held_by` the fellow and r, `motion` the velocity of the body at the
-    node and how fast matter may come nearer; u is the velocity of the body at the fellow.
+    `surface` is the body's place, its rule and its friction, `held_by` the image and r, `motion` the velocity of the body at the
+    node and how fast matter may come nearer; u is the velocity of the body at the image.
     """
-    (level, rule, friction), (w, lag), (fellow, ratio) = surface, motion, held_by
+    (level, rule, friction), (w, lag), (image, ratio) = surface, motion, held_by
     at = found.start[block] + found.counts[block]
     found.counts[block] += 1
     if at < found.stop[block]:
         rows = found.rows
-        write_place(found.places, found.ratios, at, (block * 64 + node, fellow, level, at, ratio))
+        write_place(found.places, found.ratios, at, (block * 64 + node, image, level, at, ratio))
         rows[at, NODE], rows[at, RULE_OF], rows[at, FRICTION_OF], rows[at, LEVEL] = block * 64 + node, rule, friction, level
         rows[at, NORMAL], rows[at, NORMAL + 1], rows[at, NORMAL + 2] = n
         rows[at, BODY], rows[at, BODY + 1], rows[at, BODY + 2] = w
-        rows[at, FELLOW], rows[at, RATIO], rows[at, LAG], rows[at, COMES] = fellow, ratio, lag, 0.0
+        rows[at, FELLOW], rows[at, RATIO], rows[at, LAG], rows[at, COMES] = image, ratio, lag, 0.0
         rows[at, FELLOW_BODY], rows[at, FELLOW_BODY + 1], rows[at, FELLOW_BODY + 2] = u
 
 
@@ -160,13 +160,13 @@ def _meet_node(block, node, grid, base, b, motion, solids, found):
     if gap >= FARTHEST:
         return
     w = body_velocity(b, dt, y[0], y[1], y[2], bodies)
-    fellow, ratio, s0, s1, s2 = fellow_of(grid, block, node, phi / h, n0, n1, n2)
+    image, ratio, s0, s1, s2 = image_of(grid, block, node, phi / h, n0, n1, n2)
     u = w
-    if fellow >= 0:
+    if image >= 0:
         y = to_body(b, 1, x0 + h * s0, x1 + h * s1, x2 + h * s2, bodies.real)
         u = body_velocity(b, dt, y[0], y[1], y[2], bodies)
-        if hides_fellow((block, node), b, fellow, y, h, grid, bodies, told):
-            fellow, ratio = np.int64(-1), 0.0
+        if hides_image((block, node), b, image, y, h, grid, bodies, told):
+            image, ratio = np.int64(-1), 0.0
     surface = (b, bodies.integer[b, RULE], bodies.real[b, FRICTION])
     surface, w, lag = across(gap, surface, ratio, h / dt, n, w)
-    _note(found, block, node, surface, n, (w, lag), (fellow, ratio), u)
+    _note(found, block, node, surface, n, (w, lag), (image, ratio), u)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
-from mpm_nodes.kernels.collisions.fellows import REACH
+from mpm_nodes.kernels.collisions.image_nodes import REACH
 from mpm_nodes.kernels.collisions.rules import sample, world_normal
 from mpm_nodes.kernels.collisions.sides import nearer_part, side_of_plate, sides_seen, through_plate
 from mpm_nodes.kernels.collisions.touching import BEHIND, depth_behind
@@ -24,7 +24,7 @@ from mpm_nodes.kernels.lanes.indexed import mask_bits
 from mpm_nodes.kernels.lanes.memory import lane_constant, load_splat
 from mpm_nodes.kernels.level_sets.level_set import KIND, LEVEL_SET, PLATE, PLATES
 
-__all__ = ["EVERY", "STORED", "Told", "find_out_of_reach", "has_sides", "hides_fellow", "nodes_out_of_reach", "surface_at"]
+__all__ = ["EVERY", "STORED", "Told", "find_out_of_reach", "has_sides", "hides_image", "nodes_out_of_reach", "surface_at"]
 
 EVERY = -1
 """Bits of all nodes of a block."""
@@ -34,7 +34,7 @@ HALF_DIAGONAL = 2.6
 """No node of a block is farther from its middle [cells]."""
 STORED = 6
 PHI, NORMAL, DEPTH, HIDDEN = 0, 1, 4, 5
-"""Columns of what a node was told: distance [m], normal, what `depth_behind` says, and twice the fellow that it had, one more where
+"""Columns of what a node was told: distance [m], normal, what `depth_behind` says, and twice the image that it had, one more where
 that lies in the body; -1 for none."""
 
 
@@ -183,8 +183,8 @@ def _on_a_side(block, node, b, y, h, grid, bodies):
 
 
 @part
-def hides_fellow(place, b, fellow, y, h, grid, bodies, told):
-    """Return whether a node's fellow, at y in the frame of body b, lies in the body itself: then the node has none.
+def hides_image(place, b, image, y, h, grid, bodies, told):
+    """Return whether a node's image, at y in the frame of body b, lies in the body itself: then the node has none.
 
     Deep inside, a level set knows neither its distance nor its normal well: what it takes for outside may lie inside. `place` is
     the node's block and its number there; of `y` and the others see `surface_at`.
@@ -193,9 +193,9 @@ def hides_fellow(place, b, fellow, y, h, grid, bodies, told):
     if bodies.integer[b, KIND] != LEVEL_SET or has_sides(grid, block, node, b, bodies):
         return False
     row = 64 * np.int64(told.slot[block, column]) + node if column >= 0 else np.int64(0)
-    if column >= 0 and values[row, HIDDEN] >= 0.0 and np.int64(values[row, HIDDEN]) >> 1 == fellow:
+    if column >= 0 and values[row, HIDDEN] >= 0.0 and np.int64(values[row, HIDDEN]) >> 1 == image:
         return (np.int64(values[row, HIDDEN]) & 1) == 1
     inside = sample(b, 1.0, y[0], y[1], y[2], bodies)[0] < 0.5 * REACH * h
     if column >= 0:
-        values[row, HIDDEN] = 2.0 * fellow + (1.0 if inside else 0.0)
+        values[row, HIDDEN] = 2.0 * image + (1.0 if inside else 0.0)
     return inside

@@ -1,13 +1,13 @@
-"""What contacts do to the velocities of an explicit step: impulses between a node, its fellow outside, and the body.
+"""What contacts do to the velocities of an explicit step: impulses between a node, its image outside, and the body.
 
 | symbol | meaning | unit |
 |---|---|---|
-| u_i, u_j | velocity relative to the body, of a node in contact and of its fellow | m/s |
+| u_i, u_j | velocity relative to the body, of a node in contact and of its image | m/s |
 | r | share of u_j that the surface, where the relative velocity vanishes, leaves to u_i (`grid`) | - |
-| lam_i | impulse on node i; its fellow takes - r lam_i | kg m/s |
+| lam_i | impulse on node i; its image takes - r lam_i | kg m/s |
 | mu_f | Coulomb friction coefficient | - |
 
-Contacts that share a fellow are met together: its new velocity u_j' is the one that, with all that follow it, is nearest to what
+Contacts that share a image are met together: its new velocity u_j' is the one that, with all that follow it, is nearest to what
 was before, (m_j + sum r^2 m_i) u_j' = m_j u_j + sum r m_i u_i. The constraint is an orthogonal projection in the mass norm: the
 kinetic energy relative to the body never grows, and a light node behind the surface does not hold heavy matter before it. The rule
 (Stomakhin 2013, section 8) acts on the impulse: sticky takes all of it, slip its normal part, separating the same where it pushes,
@@ -38,7 +38,7 @@ from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.lanes.memory import prefetch
 
-__all__ = ["Chains", "group_contacts", "leave_pinched_fellows", "respond_to_contacts"]
+__all__ = ["Chains", "group_contacts", "leave_pinched_images", "respond_to_contacts"]
 
 OPPOSITE = -0.5
 """Normals whose product is less than this point against each other."""
@@ -50,7 +50,7 @@ CHUNK, AHEAD = 64, 8
 """How many chains are met in one call, and how many chains ahead their nodes are fetched."""
 
 SWEEPS = 2
-"""Times that several bodies are met: two that share a fellow, as the walls of a narrow gap do, undo a part of each other's work."""
+"""Times that several bodies are met: two that share a image, as the walls of a narrow gap do, undo a part of each other's work."""
 
 MET = 1e-12
 """Approach, over the speeds, up to which a contact has been met: what the first sweep stopped is left with none but rounding, which
@@ -58,7 +58,7 @@ must not decide whether the second meets it with all its mass."""
 
 
 class Chains(NamedTuple):
-    """Contacts that share a body and a fellow, chained.
+    """Contacts that share a body and a image, chained.
 
     Attributes:
         head: First row of each chain, int64.
@@ -79,11 +79,11 @@ class Chains(NamedTuple):
 
 # ---------------------------------------------------------------- pinched matter
 @compiled(fastmath=False)
-def leave_pinched_fellows(contacts, touched, slot, following):
-    """Take the fellow from contacts whose fellow is held itself, from the opposite side or by the same body: r = 0.
+def leave_pinched_images(contacts, touched, slot, following):
+    """Take the image from contacts whose image is held itself, from the opposite side or by the same body: r = 0.
 
     Two bodies a cell apart leave no node between them to follow, and would set each other's boundary values. Where a surface is
-    bent, a fellow may be nearer to it than its plane says; it would be met in two chains at once.
+    bent, a image may be nearer to it than its plane says; it would be met in two chains at once.
 
     Args:
         contacts: `ContactList`, changed.
@@ -111,8 +111,8 @@ def _chain_nodes(k, touched, contacts, slot, following):
 def _leave_pinched(k, touched, contacts, slot, following):
     first, places, rows, ratios = contacts.start[touched[k]], contacts.places, contacts.rows, contacts.ratios
     for c in range(first, first + contacts.counts[touched[k]]):
-        fellow = places[c, FELLOW_PLACE]
-        other = np.int64(slot[fellow]) if fellow >= 0 else np.int64(-1)
+        image = places[c, FELLOW_PLACE]
+        other = np.int64(slot[image]) if image >= 0 else np.int64(-1)
         while other >= 0:
             a, b = places[c, SURFACE_PLACE], places[other, SURFACE_PLACE]
             along = (
@@ -136,7 +136,7 @@ def _forget_nodes(k, touched, contacts, slot, following):
 # ---------------------------------------------------------------- chains
 @compiled(fastmath=False)
 def group_contacts(contacts, touched, slot, chains):
-    """Chain the contacts that share a body and a fellow; return how many chains there are.
+    """Chain the contacts that share a body and a image; return how many chains there are.
 
     Args:
         contacts: `ContactList`.
@@ -154,9 +154,9 @@ def group_contacts(contacts, touched, slot, chains):
         count = _chain_level(level, count, touched, at, contacts, slot, chains)
         met += count > level_start[level]
         for chain in range(level_start[level], count):
-            fellow = contacts.places[head[chain], FELLOW_PLACE]
-            if fellow >= 0:
-                slot[fellow] = -1
+            image = contacts.places[head[chain], FELLOW_PLACE]
+            if image >= 0:
+                slot[image] = -1
     level_start[-1] = count
     chains.again_start[:] = 0
     if met > 1:
@@ -172,15 +172,15 @@ def _chain_level(level, count, touched, at, contacts, slot, chains):
         c, stop = at[k], contacts.start[touched[k]] + contacts.counts[touched[k]]
         while c < stop and places[c, LEVEL_PLACE] == level:
             following[c] = -1
-            fellow = places[c, FELLOW_PLACE]
-            if fellow >= 0 and slot[fellow] >= 0:
-                chain = slot[fellow]
+            image = places[c, FELLOW_PLACE]
+            if image >= 0 and slot[image] >= 0:
+                chain = slot[image]
                 following[tail[chain]] = c
                 tail[chain] = c
             else:
                 head[count] = tail[count] = c
-                if fellow >= 0:
-                    slot[fellow] = count
+                if image >= 0:
+                    slot[image] = count
                 count += 1
             c += 1
         at[k] = c
@@ -224,7 +224,7 @@ def _mark(node, level, slot):
 # ---------------------------------------------------------------- impulses
 @compiled(fastmath=False)
 def respond_to_contacts(velocity, momentum, contacts, chains):
-    """Change the velocities of nodes in contact and of their fellows by the impulses of bodies and walls, body by body.
+    """Change the velocities of nodes in contact and of their images by the impulses of bodies and walls, body by body.
 
     A chain that has all its nodes for itself is met once: a second time would find nothing to do.
 
@@ -277,12 +277,12 @@ def _fetch(at, velocity, momentum):
 
 @inline
 def _meet(chain, velocity, momentum, rows, places, ratios, head, following):
-    """Meet the contacts of one chain: find the fellow's velocity, then the impulses, then give it what they leave it."""
+    """Meet the contacts of one chain: find the image's velocity, then the impulses, then give it what they leave it."""
     c = head[chain]
-    fellow = np.int64(places[c, FELLOW_PLACE])
+    image = np.int64(places[c, FELLOW_PLACE])
     u0 = u1 = u2 = mass = 0.0
-    if fellow >= 0:
-        at, row = 4 * fellow, rows[places[c, SURFACE_PLACE]]
+    if image >= 0:
+        at, row = 4 * image, rows[places[c, SURFACE_PLACE]]
         mass = np.float64(momentum[at + 3])
         u0 = velocity[at] - row[FELLOW_BODY]
         u1 = velocity[at + 1] - row[FELLOW_BODY + 1]
@@ -308,8 +308,8 @@ def _meet(chain, velocity, momentum, rows, places, ratios, head, following):
         velocity[i], velocity[i + 1], velocity[i + 2] = v[0] + d0, v[1] + d1, v[2] + d2
         change0, change1, change2 = change0 - m * d0, change1 - m * d1, change2 - m * d2
         c = np.int64(following[c])
-    if fellow >= 0:
-        at = 4 * fellow
+    if image >= 0:
+        at = 4 * image
         velocity[at], velocity[at + 1], velocity[at + 2] = (
             velocity[at] + change0 / mass,
             velocity[at + 1] + change1 / mass,
@@ -331,7 +331,7 @@ def _relative(row, r, v, u):
 
 @inline
 def _approaches(v, r, u, n):
-    """Return whether a node with the relative velocity v comes nearer to the body than its fellow's u leaves it."""
+    """Return whether a node with the relative velocity v comes nearer to the body than its image's u leaves it."""
     w0, w1, w2 = v[0] - r * u[0], v[1] - r * u[1], v[2] - r * u[2]
     size = abs(v[0]) + abs(v[1]) + abs(v[2]) + abs(u[0]) + abs(u[1]) + abs(u[2])
     return w0 * n[0] + w1 * n[1] + w2 * n[2] < -MET * size
@@ -339,7 +339,7 @@ def _approaches(v, r, u, n):
 
 @inline
 def _change(row, r, v, u, p):
-    """Return the change of the velocity of a node whose fellow had the relative velocity u and is to have p, by its body's rule."""
+    """Return the change of the velocity of a node whose image had the relative velocity u and is to have p, by its body's rule."""
     rule = row[RULE_OF]
     v0, v1, v2 = _relative(row, r, v, u)
     n0, n1, n2 = row[NORMAL], row[NORMAL + 1], row[NORMAL + 2]

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.fellows import DEEPEST, node_of, sides_at
+from mpm_nodes.kernels.collisions.image_nodes import DEEPEST, node_of, sides_at
 from mpm_nodes.kernels.collisions.rules import sample
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.level_sets.level_set import KIND, PLANE

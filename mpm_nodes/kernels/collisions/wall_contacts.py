@@ -18,7 +18,7 @@ from mpm_nodes.kernels.collisions.contact_rows import (
     answers,
     write_place,
 )
-from mpm_nodes.kernels.collisions.fellows import DEEPEST, GOAL, REACH, block_beside, fellow_of, ratio_of
+from mpm_nodes.kernels.collisions.image_nodes import DEEPEST, GOAL, REACH, block_beside, image_of, ratio_of
 from mpm_nodes.kernels.collisions.touching import AHEAD, BEHIND, CLOSE, FARTHEST, SPAN, gap_before, gap_of, share_of
 from mpm_nodes.kernels.compile.jit import inline, part
 from mpm_nodes.kernels.lanes.memory import prefetch
@@ -86,14 +86,14 @@ def list_wall(block, side, level, grid, base, motion, walls, found):
                 gap = 0.0 if deep else gap_of(near, far, _mass_beside(behind, node, momentum), _mass_beside(ahead, node, momentum))
             if gap >= FARTHEST:
                 continue
-            fellow, ratio = first + node, along
-            mass = np.float64(momentum[4 * fellow + 3]) if outside else 0.0
+            image, ratio = first + node, along
+            mass = np.float64(momentum[4 * image + 3]) if outside else 0.0
             if mass <= least_mass:
-                fellow, ratio, _, _, _ = fellow_of(grid, block, node, phi / h, n0, n1, n2)
+                image, ratio, _, _, _ = image_of(grid, block, node, phi / h, n0, n1, n2)
             elif mass < own:
                 ratio = mass / own * along
             if at < stop:
-                write_place(places, ratios, at, (block * 64 + node, fellow, level, side, ratio))
+                write_place(places, ratios, at, (block * 64 + node, image, level, side, ratio))
                 if gap > 0.0:
                     _note_gap(found, at, side, gap, ratio, h / dt)
             at += 1
@@ -142,7 +142,7 @@ def _layer_at(block, axis, layer, place, grid):
 
 @inline
 def _layer_outside(block, axis, layer, sign, phi, grid):
-    """Return where the nodes of a layer find their fellows in front of a wall: what `fellow_of` finds, for sixteen nodes at once.
+    """Return where the nodes of a layer find their images in front of a wall: what `image_of` finds, for sixteen nodes at once.
 
     Whether there is such a layer, what is added to a node's number inside the block, and its distance from the wall [cells].
     """

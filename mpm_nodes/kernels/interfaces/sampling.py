@@ -104,7 +104,7 @@ def sample_union(
         bins: Particles by cells of edge r.
         places: Blocks with particles and their neighbours.
         inside: Signs at the nodes, from `union.union_of_spheres`.
-        cuts: Vertices, from `drawing_in.cut_edges`.
+        cuts: Vertices, from `edge_cuts.cut_edges`.
         within: First and last + 1 cell along each axis whose triangles count, shape (3,), int64: the rest is cut off.
         spread: How samples lie on triangles.
         drift: How many cells of edge r a particle may lie outside its block.
@@ -133,7 +133,7 @@ def triangles_of(places: Places, inside: np.ndarray, cuts: np.ndarray) -> Triang
     Args:
         places: Blocks with particles and their neighbours.
         inside: Signs at the nodes, from `union.union_of_spheres`.
-        cuts: Vertices, from `drawing_in.cut_edges`.
+        cuts: Vertices, from `edge_cuts.cut_edges`.
     """
     count = len(places.slot)
     start = np.zeros(count + 1, np.int64)

@@ -1,4 +1,4 @@
-"""What cells of the projection say of the volume of liquids, held to the room that the grid sees in them.
+"""Density correction: what cells of the projection say of the volume of liquids, held to the room that the grid sees in them.
 
 | symbol | meaning | unit |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""What a smooth body that crosses the grid leaves open of faces and cells (Batty 2007, Ng 2009).
+"""Cut cells: what a smooth body that crosses the grid leaves open of faces and cells (Batty 2007, Ng 2009).
 
 | symbol | meaning | unit |
 |---|---|---|

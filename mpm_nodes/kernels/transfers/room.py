@@ -1,4 +1,4 @@
-"""Room that matter finds in the cells around it, and the volume ratio of liquids that follows it.
+"""Density correction: room that matter finds in the cells around it, and the volume ratio of liquids that follows it.
 
 | symbol | meaning | unit |
 |---|---|---|

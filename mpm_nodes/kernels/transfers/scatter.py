@@ -1,4 +1,4 @@
-"""Particles to grid: one scatter for values with a weight, their affine parts and fluxes, on any of the shifted grids.
+"""Particles to grid (P2G): one scatter for values with a weight, their affine parts and fluxes, on any of the shifted grids.
 
 | symbol | meaning | unit | source |
 |---|---|---|---|

@@ -1,4 +1,4 @@
-"""The halo of a rank's grid: blocks around the borders of its slab that its neighbours hold as well.
+"""The halo (ghost layer) of a rank's grid: blocks around the borders of its slab that its neighbours hold as well.
 
 A particle block in column c gives to the grid blocks of columns c and c + 1. So the first column of a slab is given to by both
 sides of its border, and the columns before and after it are held by both, for what looks at neighbouring nodes. Samples of a

@@ -12,7 +12,7 @@ from mpm_nodes.materials.law_fragments import RATES
 from mpm_nodes.solver.colliders import LIMITS as COLLIDER_LIMITS
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.divergence import diverged
-from mpm_nodes.solver.pace import never_ends
+from mpm_nodes.solver.frame_progress import never_ends
 from mpm_nodes.solver.state import ParticleStore
 
 CHOSEN = Facts(

@@ -1,4 +1,4 @@
-"""What liquids say of their volume, held to what the grid sees of it."""
+"""Density correction: what liquids say of their volume, held to what the grid sees of it."""
 
 from __future__ import annotations
 

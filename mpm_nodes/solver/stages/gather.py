@@ -1,4 +1,4 @@
-"""Grid to particles: velocity, affine velocity and velocity gradient."""
+"""Grid to particles (G2P): velocity, affine velocity and velocity gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Particles to grid: mass and momentum."""
+"""Particles to grid (P2G): mass and momentum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The fellow of a grid node beside a surface: the node outside whose relative velocity it takes a share of (see `grid`)."""
+"""The image node of a grid node beside a surface: the node outside whose relative velocity it takes a share of (see `grid`).
+
+In the words of immersed boundaries the node beside or behind the surface is a ghost node, and this one stands for its image point.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,14 @@ from mpm_nodes.kernels.collisions.sides import PAIRS, kept_apart, sides_seen
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.transfers.binning import BODY_BITS, packed_neighbour
 
-__all__ = ["DEEPEST", "GOAL", "REACH", "block_beside", "fellow_of", "find_around", "node_of", "ratio_of", "sides_at"]
+__all__ = ["DEEPEST", "GOAL", "REACH", "block_beside", "find_around", "image_of", "node_of", "ratio_of", "sides_at"]
 
 ROUNDING = 1e-6
 """Share of a cell that the single precision of level sets leaves open."""
 REACH = 0.5 - ROUNDING
-"""Nodes nearer to a surface than this are in contact [cells]; the layer beyond is that of the fellows. Rounding does not decide."""
+"""Nodes nearer to a surface than this are in contact [cells]; the layer beyond is that of the images. Rounding does not decide."""
 GOAL = 0.75
-"""Distance from the surface at which a fellow is looked for [cells]: the first layer from half a cell on is nearest to it."""
+"""Distance from the surface at which a image is looked for [cells]: the first layer from half a cell on is nearest to it."""
 DEEPEST = 2.0
 """Nodes farther behind a surface than this move with the body [cells]: no spline reaches them from outside."""
 STEEPEST = 3.0
@@ -98,8 +101,8 @@ def sides_at(grid, block, node):
 
 
 @part
-def fellow_of(grid, block, node, phi, n0, n1, n2):
-    """Return the fellow of a node and r, or -1 and 0; phi in cells.
+def image_of(grid, block, node, phi, n0, n1, n2):
+    """Return the image of a node and r, or -1 and 0; phi in cells.
 
     Of the eight nodes around the goal on the normal, the nearest with mass that lies half a cell outside. What is lighter than the
     node itself leads it by that much less: matter that barely reaches the surface has nothing outside to hold on to.
@@ -144,5 +147,5 @@ def fellow_of(grid, block, node, phi, n0, n1, n2):
 
 @inline
 def ratio_of(phi, out):
-    """Return r of a node at the distance phi whose fellow, no lighter, is at the distance `out`."""
+    """Return r of a node at the distance phi whose image, no lighter, is at the distance `out`."""
     return min(max(phi / out, -STEEPEST), 1.0)

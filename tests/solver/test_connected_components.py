@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from mpm_nodes.kernels.cells.cell_matrix import before, behind, neighbour_blocks
-from mpm_nodes.kernels.projection.pockets import label_pockets
+from mpm_nodes.kernels.projection.connected_components import label_pockets
 from mpm_nodes.kernels.projection.pressure import EMPTY, INTERIOR, Fields
 from mpm_nodes.kernels.projection.solid_faces import FREE, HELD
 from mpm_nodes.kernels.transfers.binning import pack_coord

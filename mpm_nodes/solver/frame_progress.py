@@ -9,7 +9,7 @@ from typing import Any
 
 from mpm_nodes.data import MpmNodesError, StepContext
 
-__all__ = ["Pace", "TooManySubsteps", "never_ends"]
+__all__ = ["FrameProgress", "TooManySubsteps", "never_ends"]
 
 FIRST_WORD, NEXT_WORD = 5.0, 10.0
 """Seconds of a frame before the first word about its pace, and between two."""
@@ -26,7 +26,7 @@ class TooManySubsteps(MpmNodesError):
     exit_code = 4
 
 
-class Pace:
+class FrameProgress:
     """Watches the substeps of one frame.
 
     Args:

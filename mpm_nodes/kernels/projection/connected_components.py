@@ -1,4 +1,4 @@
-"""Connected parts of the interior: which of them nothing says the pressure of.
+"""Connected components of the interior: which of them nothing says the pressure of.
 
 Cells are joined within each block first, then block by block across their faces. Every part is known by the least of its cells, so
 that the order of joining, and the number of threads, changes nothing.

@@ -13,7 +13,7 @@ from solver_scenes import LIQUID, cube
 from mpm_nodes.data import Collider, CollisionRule, Material, Particles, WallRule, Walls
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.kernels.projection.solid_faces import FREE, HELD
-from mpm_nodes.solver.mirrors import HEAVIEST, NEAREST, FaceMirrors
+from mpm_nodes.solver.ghost_faces import HEAVIEST, NEAREST, GhostFaces
 from mpm_nodes.solver.projection import solid_faces_of
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.scenes import changed
@@ -58,12 +58,12 @@ def kept(particles: Particles, where: Where) -> Particles:
     return dataclasses.replace(particles, attributes={name: values[there] for name, values in particles.attributes.items()})
 
 
-def mirrors_of(run: SubstepSolver) -> tuple[FaceMirrors, list[np.ndarray], list[np.ndarray]]:
+def mirrors_of(run: SubstepSolver) -> tuple[GhostFaces, list[np.ndarray], list[np.ndarray]]:
     """Return the mirrored faces, the states of all and their places [m]."""
     staggered = run.stores["staggered"]
     run.colliders.pose(0.0, SHORT)
     solid = solid_faces_of(staggered, run.colliders, SHORT)
-    found = FaceMirrors(solid, staggered)
+    found = GhostFaces(solid, staggered)
     places = [staggered.positions(tuple(int(2 * o) for o in offset)) for offset in OFFSETS]
     return found, [state.copy() for state in solid.states], places
 

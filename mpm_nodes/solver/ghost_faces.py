@@ -1,4 +1,4 @@
-"""Faces inside sticky bodies, mirrored at level surfaces: matter that does not slip has the body's velocity there.
+"""Ghost values on faces inside sticky bodies, mirrored at level surfaces: matter that does not slip has the body's velocity there.
 
 | symbol | meaning | unit |
 |---|---|---|
@@ -39,7 +39,7 @@ from mpm_nodes.solver.grid import LEAST_MASS
 from mpm_nodes.solver.slipping import JoinedFaces
 from mpm_nodes.solver.staggered import AXES, StaggeredStore, neighbour_blocks
 
-__all__ = ["FaceMirrors"]
+__all__ = ["GhostFaces"]
 
 NEAREST = 0.25
 """Least way from a surface to the face before it [cells]: no lever is longer than -3 in the first cell."""
@@ -84,7 +84,7 @@ class _Links(NamedTuple):
     speed: np.ndarray
 
 
-class FaceMirrors:
+class GhostFaces:
     """The mirrored faces of all axes.
 
     Args:

@@ -12,7 +12,7 @@ from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.declare import registry
 from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.solver import pace
-from mpm_nodes.solver.pace import Pace, TooManySubsteps, lasting
+from mpm_nodes.solver.frame_progress import FrameProgress, TooManySubsteps, lasting
 
 
 def jumping_floor() -> Graph:
@@ -45,7 +45,7 @@ class Clock:
 
 def watched(**options):
     said, clock = [], Clock()
-    return Pace(3, 1.0, lambda event, **facts: said.append({"event": event, **facts}), clock=clock, **options), said, clock
+    return FrameProgress(3, 1.0, lambda event, **facts: said.append({"event": event, **facts}), clock=clock, **options), said, clock
 
 
 def test_a_quick_frame_says_nothing():

@@ -1,4 +1,4 @@
-"""Faces that no pressure reaches: whom they follow, what they hand over before the solve, and what they take after it.
+"""Velocity extrapolation to faces that no pressure reaches: whom they follow, and what they hand over before the solve.
 
 Faces with mass that no pressure reaches follow those beside them (`extend`). Those inside bodies take their velocity: they move as
 one, and m_f, m_f v*_f and V_f of a face that leads are sums over it and its share of those that follow (`fold`). Along a wall that

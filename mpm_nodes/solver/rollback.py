@@ -1,4 +1,4 @@
-"""The state of a solve at a moment, to come back to: after trials, and where a frame is solved again."""
+"""Rollback to the state of a solve at a moment: after trials, and where a frame is solved again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from mpm_nodes.data import StepContext
 from mpm_nodes.solver.stores import Store
 
-__all__ = ["Moment"]
+__all__ = ["Rollback"]
 
 
 class Moving(Protocol):
@@ -30,7 +30,7 @@ class Moving(Protocol):
         ...
 
 
-class Moment:
+class Rollback:
     """A copy of all domains of a solver, its time, and what its stages told.
 
     Args:
@@ -43,7 +43,7 @@ class Moment:
         self._report: Any = solver.step_context.report.save()
         self._time, self._seconds = solver.time, dict(solver.stage_seconds)
 
-    def come_back(self) -> None:
+    def restore(self) -> None:
         """Put the solver back into that state; the copy stays good for another time."""
         solver = self._solver
         for place, state in self._saved.items():
