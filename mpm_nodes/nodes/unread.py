@@ -98,7 +98,8 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
     for material in all_matter:
         initial.refuse_unread_modulus(material, _named(material), plans)
         for physics in all_physics():
-            physics.check_material(material, _named(material), plans)
+            physics.refuse_material(material, _named(material), plans)
+            physics.require_of_material(material, plans)
     if whole:
         pairs_of(all_matter)
     for physics in all_physics():

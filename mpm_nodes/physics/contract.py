@@ -55,8 +55,10 @@ class Physics:
         optional_columns: Columns of particles that a solve has only where its sources bring the column that stands for each.
         further_materials: Returns the materials of a solve and, behind them, those that they may become. Raises MpmNodesError.
         complete: Fills in columns of new particles, given their columns and the materials of the solve. Raises MpmNodesError.
-        check_material: Raises MpmNodesError where one of these materials has what no stage of these plans reads, or has not what
-            one reads; the text names it.
+        refuse_material: Raises MpmNodesError where a material has what no stage of these plans reads; its second argument is what
+            the text calls it.
+        require_of_material: Raises MpmNodesError where a material has not what a stage of these plans reads. It is asked before a
+            cook; in the solve the stage says so itself.
         refuse_columns: By column of the sources that is not 0 everywhere: raises MpmNodesError where no stage of these plans
             reads it.
         unread: Yields what of the materials has no effect in the stages of these plans; the last argument says whether a
@@ -68,7 +70,8 @@ class Physics:
     optional_columns: Mapping[str, str] = field(default_factory=dict)
     further_materials: Callable[[Sequence[Material]], tuple[Material, ...]] = _no_more
     complete: Callable[[dict[str, np.ndarray], Sequence[Material]], None] = _nothing
-    check_material: Callable[[Material, str, Sequence[StagesOfPlan]], None] = _nothing
+    refuse_material: Callable[[Material, str, Sequence[StagesOfPlan]], None] = _nothing
+    require_of_material: Callable[[Material, Sequence[StagesOfPlan]], None] = _nothing
     refuse_columns: Mapping[str, Callable[[Sequence[StagesOfPlan]], None]] = field(default_factory=dict)
     unread: Callable[[Sequence[Material], Sequence[StagesOfPlan], bool], Iterator[str]] = _no_texts
 

@@ -34,7 +34,7 @@ def own_fields(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan], parts: Se
     for law in laws:
         refuse_unread_modulus(law.material, law.label, plans)
         for physics in all_physics():
-            physics.check_material(law.material, law.label, plans)
+            physics.refuse_material(law.material, law.label, plans)
     for physics in all_physics():
         for name, refuse in physics.refuse_columns.items():
             if any(np.any(part[name]) for part in parts if name in part):

@@ -2,14 +2,14 @@
 
 from mpm_nodes.physics.contract import Physics
 from mpm_nodes.physics.heat.materials import first_phase, with_melts
-from mpm_nodes.physics.heat.unread import check_material, refuse_heat_source, unread
+from mpm_nodes.physics.heat.unread import refuse_heat_source, require_of_material, unread
 
 PHYSICS = Physics(
     __package__,
     optional_columns={"freezing_shift": "freezing_shift", "heat_source": "heat_source", "heating_rate": "heat_source"},
     further_materials=with_melts,
     complete=first_phase,
-    check_material=check_material,
+    require_of_material=require_of_material,
     refuse_columns={"heat_source": refuse_heat_source},
     unread=unread,
 )

@@ -8,7 +8,7 @@ from mpm_nodes.data import Material, MpmNodesError
 from mpm_nodes.physics.contract import StagesOfPlan
 from mpm_nodes.physics.heat.materials import checked_thermal
 
-__all__ = ["CURE", "carry_heat", "check_material", "refuse_heat_source", "unread"]
+__all__ = ["CURE", "carry_heat", "refuse_heat_source", "require_of_material", "unread"]
 
 CURE = "take the preset explicit_heat, melting or surface_tension_heat"
 
@@ -18,7 +18,7 @@ def carry_heat(plans: Sequence[StagesOfPlan]) -> bool:
     return any("heat_capacity" in plan.fields_needed["particles"] for plan in plans)
 
 
-def check_material(material: Material, label: str, plans: Sequence[StagesOfPlan]) -> None:
+def require_of_material(material: Material, plans: Sequence[StagesOfPlan]) -> None:
     """Refuse matter without thermal parameters where the substeps carry heat.
 
     Raises:

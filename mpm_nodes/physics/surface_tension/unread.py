@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from mpm_nodes.data import Material, MpmNodesError
 from mpm_nodes.physics.contract import StagesOfPlan
 
-__all__ = ["check_material"]
+__all__ = ["refuse_material"]
 
 
-def check_material(material: Material, label: str, plans: Sequence[StagesOfPlan]) -> None:
+def refuse_material(material: Material, label: str, plans: Sequence[StagesOfPlan]) -> None:
     """Refuse a solute that spreads where none of the substeps' stages lets it.
 
     Args:
