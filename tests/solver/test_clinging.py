@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from solver_scenes import LIQUID, cube
-from test_mirrors import OFFSETS, SHORT, H, sloped
+from test_ghost_faces import OFFSETS, SHORT, H, sloped
 
 from mpm_nodes.data import Collider, CollisionRule, Material, WallRule, Walls
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets

@@ -11,7 +11,7 @@ from mpm_nodes.data import Cancelled, MpmNodesError
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.declare import registry
 from mpm_nodes.graph.document.document import Graph
-from mpm_nodes.solver import pace
+from mpm_nodes.solver import frame_progress
 from mpm_nodes.solver.frame_progress import FrameProgress, TooManySubsteps, lasting
 
 
@@ -139,8 +139,8 @@ def test_lengths_of_time_in_words(seconds, text):
 )
 def test_a_cook_that_would_never_end_says_so(graph, limit, cure, monkeypatch):
     """Tiny steps, stiff matter, a collider that jumps: a warning with the limit comes while a frame runs, and stopping works."""
-    monkeypatch.setattr(pace, "FIRST_WORD", 0.3)
-    monkeypatch.setattr(pace, "LONG_FRAME", 1.0)
+    monkeypatch.setattr(frame_progress, "FIRST_WORD", 0.3)
+    monkeypatch.setattr(frame_progress, "LONG_FRAME", 1.0)
     cancel, found, begin = threading.Event(), [], time.monotonic()
 
     def look(event):
