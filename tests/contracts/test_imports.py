@@ -128,8 +128,8 @@ def test_no_import_climbs(path: Path):
         assert not climbs, f"{path.relative_to(ROOT)}:{line} imports {name}: from floor {floor_of(package)} to {floor_of(target)}"
 
 
-def test_rooms_do_not_import_in_circles():
-    """Rooms of one floor may know each other one way only."""
+def test_packages_do_not_import_in_circles():
+    """Packages of one floor may import from each other one way only."""
     edges = {(package_of(module_of(path)), target) for path in SOURCES for _, _, target in imported_packages(path)}
     below = {package: {target for source, target in edges if source == package} for package in PACKAGES}
     for _ in PACKAGES:
@@ -221,7 +221,7 @@ def test_graph_knows_no_physics():
 
 GRAPH = "mpm_nodes.graph"
 GRAPH_LAYERS = ("reports", "files", "time", "values", "declare", "document", "plan", "revisions", "cook")
-"""Rooms of the graph package, the lowest first: each knows itself and those before it."""
+"""Sub-packages of graph, the lowest first: each imports from itself and from those before it."""
 
 
 def climbs_in_graph(edges: dict[str, set[str]]) -> list[str]:
@@ -245,7 +245,7 @@ def test_climbs_in_graph_are_found():
 
 
 def test_no_import_climbs_within_graph():
-    """Its rooms lie on each other, and every module lies in one of them; imports in functions and for type checkers count."""
+    """Its sub-packages import downwards, and every module lies in one of them; imports in functions and for type checkers count."""
     folder = PACKAGE / "graph"
     assert climbs_in_graph({name: modules_imported(path) for name, path in MODULES.items() if folder in path.parents}) == []
     lying = {path.relative_to(folder).parts[0] for path in folder.rglob("*.py")}
