@@ -40,6 +40,7 @@ from mpm_nodes.data.joining import concatenate, merge_materials
 from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid, SurfaceSamples
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
+from mpm_nodes.data.single_rank import SINGLE_RANK, SingleRank
 from mpm_nodes.data.surface_fields import SurfaceField
 from mpm_nodes.data.temperature_tables import TemperatureTable
 from mpm_nodes.data.tensions import SurfaceTension
@@ -100,6 +101,7 @@ __all__ = [
     "PARTICLES",
     "SAMPLES",
     "SAMPLE_FIELDS",
+    "SINGLE_RANK",
     "STAGGERED",
     "STAGGERED_FIELDS",
     "A",
@@ -157,6 +159,7 @@ __all__ = [
     "Report",
     "Resampling",
     "Seconds",
+    "SingleRank",
     "SpaceField",
     "SquareMetresPerSecond",
     "Stage",

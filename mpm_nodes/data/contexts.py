@@ -8,6 +8,7 @@ from typing import Any
 
 from mpm_nodes.data.ambient import Ambient
 from mpm_nodes.data.facts import Facts, Limit, Report
+from mpm_nodes.data.single_rank import SINGLE_RANK, SingleRank
 from mpm_nodes.data.units import Vec3
 
 
@@ -88,7 +89,7 @@ class StepContext:
         check_cancel: Raises when the user asked to stop; for stages that take seconds.
         ambient: Air and heat in places during this frame; empty where none is wired.
         frame_at: Returns the (fractional) frame at simulated seconds; None where there are no frames.
-        share: What this process does together with others where a simulation runs on several (`solver.ranks.share.Share`), or None.
+        share: What this process agrees on with others where a simulation runs on several (`solver.ranks.share.Share`).
         checked: Whether stages are run twice to catch declarations that lie; they may also raise where what must hold does not.
         advise: Returns what to do about a limit of dt, half a sentence: its name, and what it is due to.
     """
@@ -112,7 +113,7 @@ class StepContext:
     check_cancel: Callable[[], None] = lambda: None
     ambient: tuple[Ambient, ...] = ()
     frame_at: Callable[[float], float] | None = None
-    share: Any = None
+    share: SingleRank = SINGLE_RANK
     checked: bool = False
     advise: Callable[[str, str], str] = lambda limit, name: ""
 

@@ -209,8 +209,7 @@ def _advance_frame(
         sample = ctx.sample_uncut if moves and ctx.sample_uncut is not None else ctx.sample
         return knobs[name] if sample is None else sample(name, clock.frame_at(time))
 
-    if solver.share is not None:
-        solver.share.team.meet()  # rank 0 may still make surfaces of the frame before
+    solver.share.meet()  # rank 0 may still make surfaces of the frame before
     end = clock.end
     _move_walls(solver, ctx, clock, at)
     solver.begin_frame(clock, colliders, emitters)
@@ -233,14 +232,13 @@ def _advance_frame(
         ctx.report("note", message=many)
     spent = {name: seconds - before[name] for name, seconds in solver.stage_seconds.items()}
     ctx.report("stages", seconds=time.perf_counter() - began, stages=spent)
-    if solver.share is not None:
-        solver.share.join_report(step.report, ctx.frame)
+    solver.share.join_report(step.report, ctx.frame)
     _report_facts(ctx, step.report)
     if held and not count_of(solver) and not any(stream.lasts_beyond(end) for stream in solver.streams):
         message = f"no particle is left after frame {ctx.frame}, and none will come: walls that delete, or a stage, took all"
         ctx.report("warning", where="particles", message=f"{message}; move the walls, or give the last frames up")
     inside = solver.colliders.report(solver.particles)
-    for name, count, depth in inside if solver.share is None else solver.share.inside(inside):
+    for name, count, depth in solver.share.inside(inside):
         if count:
             ctx.report("inside_collider", collider=name, particles=count, depth=depth)
         if depth > 0.5 * solver.cell_size:
@@ -268,7 +266,7 @@ def _run_substeps(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callabl
     end, length, step = clock.end, clock.end - clock.begin, solver.step_context
     frames = ctx.frame - 1 - ctx.settings.start
     before = solver.substeps_done / frames if frames > 0 else 0.0  # of a frame so far, on average: resumed solves know it, too
-    come_back = solver.mark() if solver.share is None and any(program.implicit for program in solver.programs) else None
+    come_back = solver.mark() if not solver.share.several and any(program.implicit for program in solver.programs) else None
     for step.dt_factor in DT_FACTORS:
         # every frame begins with a sort and with measured limits: a resumed solve then continues with the same bits
         solver.particles.sorted, solver.particles.limits = False, None
@@ -280,7 +278,8 @@ def _run_substeps(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callabl
                 step.dt_min, step.dt_max = at("dt_min", solver.time), at("dt_max", solver.time)
                 step.tick = clock.tick_at(solver.time)
                 frame = clock.frame_at(solver.time)
-                dt = solver.step(time_left=end - solver.time, frame=frame, check_cancel=_stop(solver, ctx), keep=False)
+                check_cancel = solver.share.cancel_check(ctx.check_cancel)
+                dt = solver.step(time_left=end - solver.time, frame=frame, check_cancel=check_cancel, keep=False)
                 facts = step.report.of_substeps()
                 ctx.report("substep", dt=dt, particles=count_of(solver), **facts)
                 pace.after(dt, end - solver.time, facts)
@@ -294,14 +293,6 @@ def _run_substeps(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callabl
         else:
             break
     step.dt_factor = 1.0
-
-
-def _stop(solver: Any, ctx: FrameContext) -> Callable[[], None]:
-    """Return what stops a substep when the user asks for it; ranks stop together, between two substeps."""
-    if solver.share is None:
-        return ctx.check_cancel
-    solver.share.stop_together(ctx.check_cancel)
-    return lambda: None
 
 
 def _move_walls(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callable[..., Any]) -> None:

@@ -91,7 +91,7 @@ class Advice:
     def _of_many(self, substeps: int, limit: str, name: str) -> str:
         solver = self._solver
         found = next((each for each in solver.particles.laws if each.label == name), None)
-        if substeps < MANY or limit != "elastic wave" or found is None or solver.share is not None or not self._explicit():
+        if substeps < MANY or limit != "elastic wave" or found is None or solver.share.several or not self._explicit():
             return ""
         gravity = math.hypot(*solver.step_context.gravity)
         mine = solver.particles.unpack("material") == found.index

@@ -52,7 +52,7 @@ class SolverState:
     @property
     def parts(self) -> int:
         """How many ranks hold a part of it."""
-        return 1 if self.solver is None or self.solver.share is None else self.solver.share.team.size
+        return 1 if self.solver is None else self.solver.share.size
 
     @classmethod
     def joined(cls, parts: list[SolverState]) -> SolverState:
@@ -78,7 +78,7 @@ class SolverState:
             "choice": solver.choice and [solver.choice.index, solver.choice.dt, list(solver.choice.cost), solver.own_dt],
             "kind": _kind(solver),
             "domains": {},
-            **({} if solver.share is None else solver.share.facts()),
+            **solver.share.facts(),
         }
         arrays: dict[str, np.ndarray] = {}
         for place, store in solver.lasting_stores.items():
@@ -134,7 +134,7 @@ class SolverState:
         if self.is_trial:
             return
         for place, store in solver.lasting_stores.items():
-            if place == "particles" and (self._further or solver.share is not None):
+            if place == "particles" and (self._further or solver.share.several):
                 take_up(solver, [(part._facts, part._arrays) for part in (self, *self._further)])
                 continue
             own = {name.removeprefix(f"{place} "): a for name, a in self._arrays.items() if name.startswith(f"{place} ")}

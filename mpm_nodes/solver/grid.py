@@ -14,6 +14,7 @@ from mpm_nodes.kernels.transfers import binning, tiles
 from mpm_nodes.kernels.transfers.places import GatherTables, ScatterTables
 from mpm_nodes.solver.blocks import wrapped
 from mpm_nodes.solver.grid_arrays import CORNERS, FACES, NODES, GridArrays, GridField
+from mpm_nodes.solver.ranks.halo import WHOLE_GRID, Halo, WholeGrid
 from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.state import ParticleStore
 
@@ -86,7 +87,7 @@ class GridStore(GridArrays):
         spline: Nodes along an axis of the widest spline of the transfers.
         margin: Whether there are blocks around the particles, too, for points up to four cells away from them (`attach`).
         copies: Which nodes plates keep apart (`Copies`), None where none does.
-        halo: Where a simulation runs on several ranks, what this grid shares with others (`ranks.halo.Halo`); else None.
+        halo: What this grid shares with others where a simulation runs on several ranks.
     """
 
     domain = GRID
@@ -111,7 +112,7 @@ class GridStore(GridArrays):
         self.margin = False
         self.spline = 3
         self.copies: Copies | None = None
-        self.halo: Any = None
+        self.halo: WholeGrid = WHOLE_GRID
 
     @property
     def blocks(self) -> np.ndarray:
@@ -188,7 +189,7 @@ class GridStore(GridArrays):
         tiles_of = [_tiles(points.block_coord, points.block_body, particles.period) for points in stores]
         around = [_surroundings(points.block_coord, points.block_body) for points in stores if self.margin]
         unique = np.unique(np.concatenate([*tiles_of, *(_tiles(*blocks, particles.period) for blocks in around)]))
-        if self.halo is not None:
+        if isinstance(self.halo, Halo):
             self.halo.wide = self.margin
             unique = np.union1d(unique, self.halo.ghosts(unique))
             self.halo.lay_out(unique)
@@ -203,9 +204,7 @@ class GridStore(GridArrays):
         self.local_stride = int(np.diff(particles.block_start).max(initial=0)) // 16 * 16 + 16 + PAD
         if self.local.size < most_threads() * LOCAL_ROWS * self.local_stride + PAD:
             self.local = aligned(most_threads() * LOCAL_ROWS * self.local_stride + PAD, self.dtype)
-        self.particle_mass = float(particles.array("mass")[: particles.count].mean()) if particles.count else 0.0
-        if particles.share is not None:
-            self.particle_mass = particles.share.mean_mass()
+        self.particle_mass = particles.share.mean_mass(particles)
         self.least_mass = LEAST_MASS[self.dtype] * self.particle_mass
 
     def attach(self, points: ParticleStore) -> None:

@@ -170,7 +170,7 @@ def measure_gradients(particles: ParticleStore, grid: GridStore) -> None:
     """
     if particles.apart or not any(law.viscosity > 0.0 for law in particles.laws):
         return
-    alone = particles.share is None  # else all ranks do the same, whatever the velocities of one may be
+    alone = not particles.share.several  # else all ranks do the same, whatever the velocities of one may be
     if alone and not (particles.count and np.ptp(particles.unpack("velocity"), axis=0).any()):
         return
     grid.clear("momentum")

@@ -131,9 +131,8 @@ class Minimisation:
         self._start = potential.Start(self.momentum, self.predicted, dt, grid.least_mass, self.count)
         potential.predict(self._start, *(dt * g for g in gravity))
         # slip below a ten-thousandth of a cell a substep counts as none
-        own = None if grid.halo is None else grid.halo.own
         self.clamped = False
-        self.contacts = ActiveContacts(rows, energy.slots(), self.count, 1e-4 * grid.h / dt, own)
+        self.contacts = ActiveContacts(rows, energy.slots(), self.count, 1e-4 * grid.h / dt, grid.halo.own)
         # what any rank has to do all ranks do
         self.met, self.linked, self.rubs = (
             self.together.any(f) for f in (bool(len(rows)), self.contacts.linked, self.contacts.rubs)

@@ -225,7 +225,7 @@ class SubstepSolver:
         self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, previous, clock, two_sided)
         self.stores["colliders"] = self.colliders
         self.particles.travelled = math.inf  # the plates may be others
-        if self.share is not None:
+        if self.share.several:
             refuse_plates(self.colliders)
         self.choose(self.programs.index(self.program))
 
@@ -378,7 +378,7 @@ class SubstepSolver:
             except Exception as error:
                 error.add_note(f"stage {planned.id}")
                 raise
-            if grid_is_empty and self._together(self.particles.generation != self.grid.generation):
+            if grid_is_empty and self.share.any(self.particles.generation != self.grid.generation):
                 self._prepare()  # a user's stage moved particles far or added some: lay the grid out again under them
             if planned.sets and self.particles.limits is not None:
                 speed = max((each[0] for each in self.particles.limits), default=0.0)
@@ -408,14 +408,10 @@ class SubstepSolver:
                 self.colliders.pose(self.time, self.time)
                 divide(particles, self.colliders)
         due = not particles.sorted or particles.drift >= self.program.drift_limit or particles.sort_age >= SORT_INTERVAL
-        if self._together(due):
-            (particles if self.share is None else self.share).sort()
+        if self.share.any(due):
+            self.share.sort(particles)
         self.grid.follow()
         self.stage_seconds["sort"] += time.perf_counter() - begin
-
-    def _together(self, flag: bool) -> bool:
-        """Return whether a flag is set, here or on another rank."""
-        return flag if self.share is None else self.share.any(flag)
 
     def _add(self, columns: Mapping[str, np.ndarray]) -> None:
         count = len(columns["position"])
@@ -425,7 +421,7 @@ class SubstepSolver:
             firm = np.array([law.moduli.shear > 0.0 for law in self.particles.laws], np.int32)
             columns = {**columns, "firm": firm[columns["material"]]}
         columns = {**columns, "id": self.particles.new_ids(count)}
-        self.particles.append(columns if self.share is None else self.share.mine(columns))
+        self.particles.append(self.share.mine(columns))
 
     # ---------------------------------------------------------------- looking
     def snapshot(self, names: Sequence[str] | None = None, frame: float | None = None) -> Particles:

@@ -198,7 +198,7 @@ def sample_surface(
         raise MpmNodesError("sample_surface: a stage before it added or moved particles; wire it after sample_surface")
     matter: ParticleStore | ParticlesAround = particles
     own = None
-    if particles.share is not None:
+    if particles.share.several:
         matter, own = particles_around(particles, ("material", "volume"), reach=AROUND)
     samples.cut = (np.abs(within.low) < OPEN_PLANE) | (np.abs(within.high) < OPEN_PLANE)
     if not particles.count:

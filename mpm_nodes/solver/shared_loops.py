@@ -172,17 +172,16 @@ class SharedLoop:
         course, grid, particles = self.course(given, knobs), given.get("grid"), given.get("particles")
         for array in course.clears:
             given["grid"].clear(array)
-        halo = None if grid is None else grid.halo
-        if grid is not None and halo is not None:
+        if grid is not None:
             for array in course.adds:
-                halo.open(grid.array(array))
+                grid.halo.open(grid.array(array))
         if particles is not None and particles.count:
             _Substep(self, course, given, knobs).run()
-        elif particles is not None and particles.share is not None:
+        elif particles is not None and particles.share.several:
             for member, removal in course.removals:  # a rank without particles answers the others all the same
                 removal.mark(particles, given.get("step"), **knobs[member.id])
-        if grid is not None and halo is not None:
-            halo.sum(*(grid.array(array) for array in course.scatters))
+        if grid is not None:
+            grid.halo.sum(*(grid.array(array) for array in course.scatters))
         for update in course.updates:
             update.update(grid, given.get("step"))
 

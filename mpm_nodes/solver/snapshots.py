@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, Material, Particles, Walls
+from mpm_nodes.data import ATTRIBUTES, Material, Particles, SingleRank, Walls
 from mpm_nodes.solver.coefficients import sampled
 from mpm_nodes.solver.periodic import within
 from mpm_nodes.solver.state import ParticleStore
@@ -19,7 +19,7 @@ class Seen(Protocol):
     """What is looked at of a solve.
 
     Attributes:
-        share: This rank's part where several share the solve (`ranks.share.Share`), else None.
+        share: This rank's part of the solve.
         frame: Fractional frame of the last substep.
         time: Simulated seconds.
         spacing: Particle spacing [m].
@@ -27,7 +27,7 @@ class Seen(Protocol):
         materials: Its materials.
     """
 
-    share: Any
+    share: SingleRank
     frame: float
     time: float
     spacing: float
@@ -62,12 +62,9 @@ def snapshot_of(solver: Seen, names: Sequence[str] | None = None, frame: float |
 
 def _of_all(solver: Seen, name: str) -> np.ndarray:
     """Return an attribute in memory order: on rank 0 of all ranks, if it gathers them, else of this one."""
-    values = solver.particles.unpack(name)
-    if solver.share is None or not solver.share.team.gathers:
-        return values
-    return np.concatenate(solver.share.team.to_first(values) or [values])
+    return solver.share.joined(solver.particles.unpack(name))
 
 
 def count_of(solver: Seen) -> int:
     """Return the number of particles; on several ranks of all of them, as they were sorted last."""
-    return solver.particles.count if solver.share is None else solver.share.whole_count
+    return solver.share.count(solver.particles)

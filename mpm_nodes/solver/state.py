@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mpm_nodes.data import ATTRIBUTES, PARTICLES, Field, MpmNodesError
+from mpm_nodes.data import ATTRIBUTES, PARTICLES, SINGLE_RANK, Field, MpmNodesError, SingleRank
 from mpm_nodes.kernels.transfers import binning, motion, weights
 from mpm_nodes.kernels.transfers.places import Placement
 from mpm_nodes.materials.values import FloatType
@@ -61,7 +61,7 @@ class ParticleStore(Store):
         bound: What callers built for the arrays as they lie; emptied when one of them moves, or particles come or go.
         next_id: Identity of the next particle that comes.
         travelled: How far particles and plates may have moved towards each other since particles' sides were found [m].
-        share: Where a simulation runs on several ranks, this one's part (`ranks.share.Share`); else None.
+        share: This rank's part of the simulation (`ranks.share.Share` where it runs on several).
     """
 
     domain = PARTICLES
@@ -108,7 +108,7 @@ class ParticleStore(Store):
         self.travelled = math.inf
         self.generation = next(_layouts)
         self.next_id = 0
-        self.share: Any = None
+        self.share: SingleRank = SINGLE_RANK
 
     # ---------------------------------------------------------------- what kernels see
     @property
@@ -155,7 +155,7 @@ class ParticleStore(Store):
         if self.limits is None:
             self._refuse_stale("velocity_gradient")
             self.limits = [self._measured(law, segments) for law, segments in self.runs()]
-        found = self.limits if self.share is None else self.share.largest_limits()
+        found = self.share.largest_limits(self)
         for (law, _), limits in zip(self.runs(), found, strict=True):
             yield law, *limits
 

@@ -158,9 +158,8 @@ def pin_lines(samples: SampleStore, grid: GridStore, kernel: Kernel, dt: float) 
         kernel: B-spline of the weights.
         dt: Substep [s].
     """
-    halo = grid.halo
     pinned = bool(samples.rows("pinning").any())
-    if not (pinned if halo is None else halo.team.any(pinned)):
+    if not grid.halo.any(pinned):
         return
     wetted = samples.rows("pinning")[0] > 0.0
     line, dry, foot = (np.zeros_like(grid.array("momentum")) for _ in range(3))
@@ -168,7 +167,7 @@ def pin_lines(samples: SampleStore, grid: GridStore, kernel: Kernel, dt: float) 
     free, met = area.copy(), area.copy()
     free[: samples.count][wetted] = 0.0
     met[: samples.count][~wetted] = 0.0
-    with adding_up(halo, line, dry, foot):
+    with adding_up(grid.halo, line, dry, foot):
         SurfaceEnergy(samples, grid, STENCIL[kernel.value], "pinning").add_force(line)
         _scatter(samples, grid, kernel, free, (None, dry))
         _scatter(samples, grid, kernel, met, (samples.array("footing"), foot))
@@ -185,8 +184,7 @@ def pin_lines(samples: SampleStore, grid: GridStore, kernel: Kernel, dt: float) 
     place = 4 * grid.coord[block].astype(np.int64) + np.stack([n >> 4, (n >> 2) & 3, n & 3], axis=1)
     together, moved, held = _pooled(place, across, (mass, mass * slip, dt * size))
     velocity[nodes, :3] -= (np.clip(moved, -held, held) / together)[:, None] * across
-    if halo is not None:  # nodes at the rim of a halo do not see all that hold a line with them
-        halo.copy(grid.array("velocity"))
+    grid.halo.copy(grid.array("velocity"))  # nodes at the rim of a halo do not see all that hold a line with them
 
 
 def _pooled(place: np.ndarray, across: np.ndarray, columns: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:

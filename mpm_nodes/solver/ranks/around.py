@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpm_nodes.kernels.transfers.binning import pack_coord
+from mpm_nodes.solver.ranks.share import Share
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["ParticlesAround", "particles_around"]
@@ -64,6 +65,7 @@ def particles_around(
         wanted: Whether this rank needs its neighbours' particles; else it may get none.
         reach: Columns of blocks beyond the border, as `Share.near` takes it.
     """
+    assert isinstance(particles.share, Share)
     lower, upper, drift = particles.share.near(wanted, ("position", *names), reach)
     coord = np.concatenate([lower.coord, particles.block_coord, upper.coord])
     body = np.concatenate([lower.body, particles.block_body, upper.body])

@@ -9,17 +9,55 @@ columns. Two numbers have one sum, whichever comes first: both ranks end up with
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from mpm_nodes.solver.ranks.slabs import Slabs, column_of
 from mpm_nodes.solver.ranks.team import Team
 
-__all__ = ["Halo", "adding_up"]
+__all__ = ["WHOLE_GRID", "Halo", "WholeGrid", "adding_up"]
 
 
-class Halo:
+class WholeGrid:
+    """What a grid that one rank holds whole shares with others: nothing; `Halo` is that of one of several.
+
+    Attributes:
+        several: Whether there are other ranks.
+        own: Which blocks of the grid belong to this rank, bool, shape (count,); None: all.
+    """
+
+    several = False
+    own: np.ndarray | None = None
+
+    def open(self, array: np.ndarray, width: int = 256) -> None:
+        """Forget what an array holds in blocks of others, before this rank adds to it: so that nothing is counted twice.
+
+        Args:
+            array: Flat array of the grid.
+            width: Values of a block.
+        """
+
+    def sum(self, *arrays: np.ndarray, width: int = 256) -> None:
+        """Add up what both sides of each border gave to the shared blocks of arrays of one type."""
+
+    def copy(self, array: np.ndarray, width: int = 256) -> None:
+        """Take the values of shared blocks from the rank that they belong to."""
+
+    def any(self, flag: bool) -> bool:
+        """Return whether a flag is set on any rank."""
+        return flag
+
+    def totals(self, values: Sequence[float]) -> np.ndarray:
+        """Return the sums of the ranks' numbers, one by one."""
+        return np.asarray(values)
+
+
+WHOLE_GRID = WholeGrid()
+"""It holds nothing, so that one does for all."""
+
+
+class Halo(WholeGrid):
     """What the grid of one rank shares with those of its neighbours.
 
     Args:
@@ -27,9 +65,12 @@ class Halo:
         slabs: Who holds what.
 
     Attributes:
-        own: Which blocks of the grid belong to this rank, bool, shape (count,): each block of the matter belongs to one.
+        own: As `WholeGrid` has it; each block of the matter belongs to one rank.
         wide: Whether points up to a column beyond a slab give to the grid as its particles do.
     """
+
+    several = True
+    own: np.ndarray
 
     def __init__(self, team: Team, slabs: Slabs) -> None:
         self.team, self.slabs = team, slabs
@@ -76,16 +117,11 @@ class Halo:
             self._owned.append((other, near[own], near[~own]))
 
     def open(self, array: np.ndarray, width: int = 256) -> None:
-        """Forget what an array holds in blocks of others, before this rank adds to it: so that nothing is counted twice.
-
-        Args:
-            array: Flat array of the grid.
-            width: Values of a block.
-        """
+        """See `WholeGrid`."""
         _blocks(array, width, len(self.own))[self._foreign] = 0.0
 
     def sum(self, *arrays: np.ndarray, width: int = 256) -> None:
-        """Add up what both sides of each border gave to the shared blocks of arrays of one type."""
+        """See `WholeGrid`."""
         if not self._given or not arrays:
             return
         views = [_blocks(array, width, len(self.own)) for array in arrays]
@@ -97,7 +133,7 @@ class Halo:
                 view[theirs] += sums
 
     def copy(self, array: np.ndarray, width: int = 256) -> None:
-        """Take the values of shared blocks from the rank that they belong to."""
+        """See `WholeGrid`."""
         if not self._owned:
             return
         view = _blocks(array, width, len(self.own))
@@ -107,6 +143,14 @@ class Halo:
         for (_, _, theirs), take in zip(self._owned, takes, strict=True):
             view[theirs] = take
 
+    def any(self, flag: bool) -> bool:
+        """See `WholeGrid`."""
+        return self.team.any(flag)
+
+    def totals(self, values: Sequence[float]) -> np.ndarray:
+        """See `WholeGrid`."""
+        return self.team.totals(values)
+
     def _given_to(self, columns: np.ndarray, border: int, lower: bool) -> np.ndarray:
         """Return which columns of the halo at a border the points of its lower or of its upper side give to."""
         first = border - 1 if lower or self.wide else border
@@ -115,16 +159,13 @@ class Halo:
 
 
 @contextlib.contextmanager
-def adding_up(halo: Halo | None, *arrays: np.ndarray) -> Iterator[None]:
+def adding_up(halo: WholeGrid, *arrays: np.ndarray) -> Iterator[None]:
     """Let the block add what this rank's points give to grid arrays; afterwards they hold what the points of all ranks gave.
 
     Args:
-        halo: That of the grid; None where one rank holds the whole.
+        halo: That of the grid.
         arrays: Arrays of one type.
     """
-    if halo is None:
-        yield
-        return
     for array in arrays:
         halo.open(array)
     yield

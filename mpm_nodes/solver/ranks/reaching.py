@@ -13,6 +13,7 @@ import numpy as np
 
 from mpm_nodes.kernels.transfers import binning
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.ranks.halo import Halo
 from mpm_nodes.solver.ranks.slabs import column_of
 from mpm_nodes.solver.state import ParticleStore
 
@@ -46,6 +47,7 @@ class Reaching:
 
     Args:
         grid: The grid of this rank.
+        halo: What it shares with others.
         blocks: Which of its blocks are asked for, bool, shape (count,). Both sides of a border ask for the same of those that both
             hold; each is told of those that belong to it.
 
@@ -55,8 +57,8 @@ class Reaching:
         packed: Coordinates and body of each of these particle blocks, packed (`binning.pack_coord`), int64.
     """
 
-    def __init__(self, grid: GridStore, blocks: np.ndarray) -> None:
-        halo, particles = grid.halo, grid.particles
+    def __init__(self, grid: GridStore, halo: Halo, blocks: np.ndarray) -> None:
+        particles = grid.particles
         self._team, tiles = halo.team, grid.particle_tiles()
         columns = column_of(grid.packed, halo.slabs.axis)
         nothing = np.zeros(0, np.int64)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpm_nodes.solver.ranks.parcels import Parcel, refill
+from mpm_nodes.solver.ranks.share import Share
 from mpm_nodes.solver.ranks.slabs import Slabs
 from mpm_nodes.solver.restored import refuse_unsound
 from mpm_nodes.solver.stores import Saved
@@ -40,7 +41,7 @@ def take_up(solver: SubstepSolver, parts: Sequence[tuple[Mapping[str, Any], Mapp
     particles.origin[:] = saved[0].tables["origin"]
     parcels = [_parcel(each) for each in saved]
     facts = parts[0][0]
-    if share is None:
+    if not isinstance(share, Share):
         refill(particles, parcels)
     else:
         slabs = Slabs(facts.get("axis", 0), tuple(facts.get("cuts", ())))

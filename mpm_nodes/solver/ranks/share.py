@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Cancelled, Limit, Report
+from mpm_nodes.data import SINGLE_RANK, Cancelled, Limit, Report, SingleRank
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.ranks.halo import Halo
@@ -27,8 +27,8 @@ WORTH = 0.95
 """Share of the fullest rank's particles that a new cut must get below."""
 
 
-class Share:
-    """One rank's part of a solve.
+class Share(SingleRank):
+    """One of several ranks' part of a solve.
 
     Args:
         team: All ranks.
@@ -43,8 +43,11 @@ class Share:
         whole_count: Particles of all ranks after the last sort.
     """
 
+    several = True
+
     def __init__(self, team: Team, particles: ParticleStore, grid: GridStore) -> None:
         self.team, self.particles, self.grid = team, particles, grid
+        self.size = team.size
         self.slabs = Slabs(0, (BEYOND,) * (team.size - 1))
         self.halo = grid.halo = Halo(team, self.slabs)
         particles.share = self
@@ -73,7 +76,7 @@ class Share:
         return np.floor(cells / 4.0).astype(np.int64)
 
     def mine(self, columns: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return those of new particles, which all ranks know, that lie in this rank's slab; the first are cut into slabs."""
+        """Return those of new particles that lie in this rank's slab; the first are cut into slabs."""
         column = self._columns(columns["position"])
         if len(column) and not self._laid_out:
             self._lay_out(column)
@@ -82,7 +85,7 @@ class Share:
 
     # ---------------------------------------------------------------- particles between ranks
     def facts(self) -> dict[str, Any]:
-        """Return what a checkpoint says of the slabs."""
+        """See `SingleRank`."""
         return {"axis": self.slabs.axis, "cuts": list(self.slabs.cuts)}
 
     def take_up(self, parcels: Sequence[Parcel], own: int | None, slabs: Slabs) -> None:
@@ -109,16 +112,24 @@ class Share:
         refill(particles, [parcel_of(particles, np.flatnonzero(held))])
 
     def any(self, flag: bool) -> bool:
-        """Return whether a flag is set on any rank."""
+        """See `SingleRank`."""
         return self.team.any(flag)
 
-    def sort(self) -> None:
+    def largest(self, value: float) -> float:
+        """See `SingleRank`."""
+        return float(self.team.largest([value])[0])
+
+    def totals(self, values: Sequence[float] | np.ndarray) -> np.ndarray:
+        """See `SingleRank`."""
+        return self.team.totals(values)
+
+    def sort(self, particles: ParticleStore) -> None:
         """Sort the particles of all ranks: who left a slab is handed over, and slabs are cut again where one is crowded.
 
         Who comes from a lower rank stands before those of this one, who comes from a higher one behind: particles of one cell
         have the order that they have on one rank.
         """
-        particles, team = self.particles, self.team
+        team = self.team
         particles.sort()
         columns = particles.block_coord[:, self.slabs.axis]
         counts = np.diff(particles.block_start)
@@ -162,7 +173,7 @@ class Share:
 
     @contextlib.contextmanager
     def whole(self) -> Iterator[None]:
-        """Hold the particles of all ranks inside the block, as every rank then does; afterwards this rank's own."""
+        """See `SingleRank`; afterwards this rank holds its own."""
         particles = self.particles
         drift = float(self.team.largest([particles.drift])[0])
         parcels = self.team.every(parcel_of(particles, np.arange(particles.block_count)))
@@ -201,8 +212,20 @@ class Share:
         return lower or none, upper or none, drift
 
     # ---------------------------------------------------------------- agreement
-    def stop_together(self, check: Callable[[], None]) -> None:
-        """Raise `Cancelled` on all ranks when the user has stopped one of them; `check` raises it on this one."""
+    def meet(self) -> None:
+        """See `SingleRank`."""
+        self.team.meet()
+
+    def count(self, particles: ParticleStore) -> int:
+        """See `SingleRank`."""
+        return self.whole_count
+
+    def joined(self, values: np.ndarray) -> np.ndarray:
+        """See `SingleRank`."""
+        return np.concatenate(self.team.to_first(values) or [values]) if self.team.gathers else values
+
+    def cancel_check(self, check: Callable[[], None]) -> Callable[[], None]:
+        """Raise `Cancelled` on all ranks when the user has stopped one of them; between stages none stops by itself."""
         stopped = False
         try:
             check()
@@ -210,54 +233,47 @@ class Share:
             stopped = True
         if self.any(stopped):
             raise Cancelled("stopped by the user")
+        return lambda: None
 
     def join_report(self, report: Report, frame: int) -> None:
-        """Let what stages told of their own particles in a frame be that of all ranks."""
+        """See `SingleRank`."""
         report.join(self.team.every([told for told in report.of_frame(frame) if told[0].by_rank]), frame)
 
     def inside(self, found: Sequence[tuple[str, int, float]]) -> list[tuple[str, int, float]]:
-        """Return (collider, particles inside, greatest depth [m]) of all ranks for those of this one."""
+        """See `SingleRank`."""
         counts = self.team.totals([count for _, count, _ in found]).tolist()
         depths = self.team.largest([depth for _, _, depth in found]).tolist()
         return [(name, int(count), depth) for (name, _, _), count, depth in zip(found, counts, depths, strict=True)]
 
-    def largest_limits(self) -> list[tuple[float, float, float]]:
-        """Return the measured limits of dt of each material that has particles here, the largest of all ranks."""
+    def largest_limits(self, particles: ParticleStore) -> list[tuple[float, float, float]]:
+        """See `SingleRank`."""
         found = self._limits_of_all()
-        return (self.particles.limits or []) if found is None else self._of_runs(found)
+        return super().largest_limits(particles) if found is None else self._of_runs(found)
 
     def _of_runs(self, limits: np.ndarray) -> list[tuple[float, float, float]]:
         speed, gradient, wave = limits.T.tolist()
         return [(speed[law.index], gradient[law.index], wave[law.index]) for law, _ in self.particles.runs()]
 
-    def mean_mass(self) -> float:
-        """Return the mean mass of all particles [kg], 0 where there are none."""
-        particles = self.particles
+    def mean_mass(self, particles: ParticleStore) -> float:
+        """See `SingleRank`."""
         mass, count = self.team.totals([float(particles.rows("mass").sum(dtype=float)), particles.count])
         self.whole_count = int(count)
         return float(mass / count) if count else 0.0
 
     def shortest(self, limit: Limit, material: str, dt: float, known: Iterable[Limit]) -> tuple[Limit, str, float]:
-        """Return the shortest of the ranks' substeps, and what holds it; of equal ones that of the lowest rank.
-
-        Args:
-            limit: What holds the substep of this rank.
-            material: What that is due to.
-            dt: The substep [s].
-            known: All that may hold it.
-        """
+        """See `SingleRank`."""
         every = self.team.every((limit.name, material, dt))
         name, material, dt = min(every, key=lambda each: each[2] if each[2] == each[2] else -np.inf)
         return next((each for each in known if each.name == name), limit), material, dt
 
 
-def shared_among(team: Team | None, particles: ParticleStore, grid: GridStore, plans: Sequence[SubstepPlan]) -> Share | None:
-    """Return this rank's part of a solve, None where there is no team.
+def shared_among(team: Team | None, particles: ParticleStore, grid: GridStore, plans: Sequence[SubstepPlan]) -> SingleRank:
+    """Return this rank's part of a solve, all of it where there is no team.
 
     Raises:
         MpmNodesError: The substeps hold something that ranks cannot share.
     """
     if team is None:
-        return None
+        return SINGLE_RANK
     refuse_on_ranks(plans, particles.period)
     return Share(team, particles, grid)

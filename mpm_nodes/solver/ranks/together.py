@@ -9,6 +9,7 @@ import numpy as np
 from mpm_nodes.kernels.algebra import vectors
 from mpm_nodes.kernels.algebra.vectors import BlockVectors
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.ranks.halo import Halo
 
 __all__ = ["Alone", "CellVectors", "Together", "together_on"]
 
@@ -87,9 +88,9 @@ class Alone:
 class Together(Alone):
     """Several ranks: each block counts once, and the ranks' sums are added up in their order."""
 
-    def __init__(self, grid: GridStore) -> None:
+    def __init__(self, grid: GridStore, halo: Halo) -> None:
         super().__init__(grid)
-        self.halo, self.team = grid.halo, grid.halo.team
+        self.halo, self.team = halo, halo.team
 
     def any(self, flag: bool) -> bool:
         """See `Alone`."""
@@ -169,4 +170,4 @@ class _SharedCells(CellVectors):
 
 def together_on(grid: GridStore) -> Alone:
     """Return what sums over a grid are made with."""
-    return Alone(grid) if grid.halo is None else Together(grid)
+    return Together(grid, grid.halo) if isinstance(grid.halo, Halo) else Alone(grid)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import math
 from dataclasses import dataclass
@@ -125,7 +124,7 @@ def avoid_a_void(
         key = int(np.random.SeedSequence([seed, step.substeps_done]).generate_state(1, np.uint64)[0])
         lengths = (coverage, depth, merge_distance, EDGE[finest])
         settings = ResamplingSettings(kernel, transfer, conserve_momentum, *lengths, key, give_back)
-        with contextlib.nullcontext() if particles.share is None else particles.share.whole():  # darts know no borders
+        with particles.share.whole():  # darts know no borders
             outcome = resample(particles, settings)
         shift = tuple(float(value) for value in outcome.centre_shift)
         step.tell(
@@ -144,7 +143,5 @@ def avoid_a_void(
 def _can_begin(particles: ParticleStore) -> bool:
     """Return whether there are particles, with all that new ones take from them."""
     begins = bool(particles.count) and "velocity_gradient" not in particles.stale
-    if particles.share is None:
-        return begins
     lacks = bool(particles.count) and not begins
-    return not particles.share.any(lacks) and bool(particles.share.any(begins))
+    return not particles.share.any(lacks) and particles.share.any(begins)

@@ -76,8 +76,7 @@ def choose_time_step(
     found = [*_own_limits(particles, colliders, step, cfl, elastic_cfl, strain_limit, implicit)]
     found += [(limit, "", float(call())) for limit, call in step.limits if call is not None]
     limit, material, dt = min(found, key=lambda each: each[2])
-    if step.share is not None:
-        limit, material, dt = step.share.shortest(limit, material, dt, (*LIMITS, *(each for each, _ in step.limits)))
+    limit, material, dt = step.share.shortest(limit, material, dt, (*LIMITS, *(each for each, _ in step.limits)))
     dt *= step.dt_factor
     if dt < step.dt_min:  # the artist would rather see it blow up than wait: the report names dt_min then
         limit, material, dt = SHORTEST, "", step.dt_min

@@ -14,6 +14,7 @@ from mpm_nodes.kernels.collisions import bodies as kernels
 from mpm_nodes.kernels.collisions.half_spaces import distances
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.ranks.halo import Halo
 from mpm_nodes.solver.ranks.reaching import Reaching
 from mpm_nodes.solver.state import ParticleStore
 
@@ -53,8 +54,8 @@ def meeting_of(grid: GridStore) -> Meeting:
     starts, ends = np.concatenate([[0], changes]), np.concatenate([changes, [grid.count]])
     several, tiles, reaching = ends - starts > 1, grid.particle_tiles(), None
     order = np.argsort(tiles.ravel(), kind="stable")
-    if grid.halo is not None:
-        reaching = Reaching(grid, np.repeat(several, ends - starts))
+    if isinstance(grid.halo, Halo):
+        reaching = Reaching(grid, grid.halo, np.repeat(several, ends - starts))
         tiles, several = reaching.tiles, several & np.append(grid.halo.own, False)[starts]
         order = np.lexsort((np.repeat(reaching.packed, 8), tiles.ravel()))  # particles in the order that they have on one rank
     sizes = (ends - starts)[several]
@@ -71,7 +72,7 @@ def meeting_of(grid: GridStore) -> Meeting:
         near.astype(np.int64),
         np.empty((len(blocks), 64, kernels.MOMENTS)),
         reaching,
-        bool(len(blocks)) if grid.halo is None else grid.halo.team.any(bool(len(blocks))),
+        grid.halo.any(bool(len(blocks))),
     )
 
 
@@ -149,7 +150,7 @@ def collide_bodies(
         pairs: Pairs with a rule of their own, by the numbers of their bodies: "0 2 sticky; 1 2 separate 0.4".
     """
     read_pairs(pairs)  # a mistake is told in the first substep, not when bodies meet
-    if not (grid.count or grid.halo):
+    if not (grid.count or grid.halo.several):
         return
     meeting = grid.derived("meeting", lambda: meeting_of(grid))
     if not meeting.anywhere:
@@ -166,5 +167,4 @@ def collide_bodies(
         step.dt,
         cloud,
     )
-    if grid.halo is not None:  # each rank has met the bodies in its own slab
-        grid.halo.copy(grid.array("velocity"))
+    grid.halo.copy(grid.array("velocity"))  # each rank has met the bodies in its own slab

@@ -24,9 +24,8 @@ def collide_grid(
     last one wins. Their velocity is their own displacement over the substep divided by dt, so that matter stuck to a body
     follows it without drift.
     """
-    if colliders.idle or not (grid.count or grid.halo):
+    if colliders.idle or not (grid.count or grid.halo.several):
         return
     colliders.pose(step.time, step.time + step.dt)
     colliders.collide_grid(grid)
-    if grid.halo is not None:  # nodes at the rim of a halo do not see all that the rank that they belong to sees
-        grid.halo.copy(grid.array("velocity"))
+    grid.halo.copy(grid.array("velocity"))  # nodes at the rim of a halo do not see all that the rank that they belong to sees

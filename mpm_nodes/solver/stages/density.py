@@ -177,4 +177,4 @@ def _looks(particles: ParticleStore, liquids: list[BoundLaw], step: StepContext,
     memory.seconds += step.dt
     sound = max(math.sqrt(law.moduli.bulk / law.density) for law in liquids)
     late = memory.seconds * sound < WAIT * step.cell_size or particles.drift > reach("quadratic", CORNERS)
-    return not (late if particles.share is None else particles.share.any(late))
+    return not particles.share.any(late)

@@ -153,7 +153,7 @@ def minimise_energy(
     Raises:
         SimulationDiverged: Halving the substep ten times does not help.
     """
-    if not (grid.count or grid.halo):
+    if not (grid.count or grid.halo.several):
         return
     settings = MinimisationSettings(
         newton_iterations, tolerance, krylov, krylov_iterations, krylov_tolerance, preconditioner, guards
@@ -196,7 +196,7 @@ def semi_implicit_update(
     Raises:
         SimulationDiverged: Halving the substep ten times does not help.
     """
-    if grid.count or grid.halo:
+    if grid.count or grid.halo.several:
         settings = MinimisationSettings(
             krylov=krylov, krylov_iterations=krylov_iterations, krylov_tolerance=krylov_tolerance, preconditioner=preconditioner
         )

@@ -30,7 +30,7 @@ def thin_particles(particles: ParticleStore, step: StepContext, anisotropy: floa
     dead = np.zeros(particles.count, np.uint8)
     if (step.substeps_done + 1) % interval:
         return dead.view(bool)
-    if particles.share is not None:
+    if particles.share.several:
         weak = particles.rows("weak")
         around, mine = particles_around(particles, ("mass", "weak"), bool(weak.any()))
         others = np.ones(around.count, bool)

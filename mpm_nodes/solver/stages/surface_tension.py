@@ -72,8 +72,7 @@ def _capillary(particles: A[ParticleStore, Reads("material", "tension_scale")], 
     pairs = pairs_of([law.material for law in particles.laws])
     painted = particles.rows("tension_scale")[0] if "tension_scale" in particles.names else np.ones(1)
     most = float(painted.max(initial=0.0))
-    if step.share is not None:
-        most = float(step.share.team.largest([most])[0])
+    most = step.share.largest(most)
     factor = most * math.prod(each.most_tension for each in step.ambient)
     found = math.inf
     for law, _ in particles.runs():
@@ -258,7 +257,7 @@ def rasterize_samples(
         grid: Grid that the particles were rasterized to.
         kernel: B-spline of the weights; the one of rasterize.
     """
-    if samples.count or grid.halo:
+    if samples.count or grid.halo.several:
         scatter(samples.on_grid(), grid, kernel, Deposit("momentum", "mass", rows_of("velocity"), lines_of("affine")))
 
 
@@ -288,8 +287,7 @@ def merge_surface_mass(
 def _tell(samples: SampleStore, step: StepContext) -> None:
     area, tension = (samples.rows(name)[0].astype(float) for name in ("area", "tension"))
     sums = np.array([(area > 0).sum(), area.sum(), area @ tension, *sharing.area_vector(samples)])
-    if step.share is not None:
-        sums = step.share.team.totals(sums)
+    sums = step.share.totals(sums)
     count, whole, energy = sums[:3].tolist()
     gap = float(np.linalg.norm(sums[3:])) / whole if whole > 0.0 else 0.0
     step.tell(SURFACE, samples=int(count), area=whole, energy=energy, open=gap)

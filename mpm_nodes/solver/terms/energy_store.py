@@ -135,9 +135,6 @@ class EnergyStore(Store):
         self.grid.clear("force")
         found: list[Any] = [term.evaluate(dt, velocity, self.grid.array("force")) for term in self.terms.values()]
         energy, broken = sum(energy for energy, _ in found), sum(broken for _, broken in found)
-        halo = self.grid.halo
-        if halo is None:
-            return energy, broken
-        halo.sum(self.grid.array("force"))
-        energy, broken = halo.team.totals([energy, broken])
+        self.grid.halo.sum(self.grid.array("force"))
+        energy, broken = self.grid.halo.totals([energy, broken])
         return float(energy), int(broken)

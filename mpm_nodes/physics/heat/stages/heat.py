@@ -241,7 +241,7 @@ def conduct_heat(
     Raises:
         SimulationDiverged: A temperature is not finite.
     """
-    if not (staggered.count or staggered.halo):
+    if not (staggered.count or staggered.halo.several):
         return
     colliders.pose(step.time, step.time + step.dt)
     around = Surroundings(
@@ -310,8 +310,7 @@ def gather_heat(
 def flip_share(particles: ParticleStore, step: StepContext, smoothing: float) -> float:
     """Return the share of FLIP that smooths as fast as matter conducts over a cell."""
     diffusivity = max((_diffusivity(law.material) for law, _ in particles.runs()), default=0.0)
-    if step.share is not None:
-        diffusivity = float(step.share.team.largest([diffusivity])[0])
+    diffusivity = step.share.largest(diffusivity)
     return math.exp(-smoothing * diffusivity * step.dt / step.cell_size**2)
 
 
@@ -343,10 +342,9 @@ def update_phase(
     Args:
         particles: Particles with their new temperature.
     """
-    if particles.count or step.share is not None:
+    if particles.count or step.share.several:
         melted, frozen, latent = _changed(particles) if particles.count else (0.0, 0.0, 0.0)
-        if step.share is not None:
-            melted, frozen, latent = step.share.team.totals((melted, frozen, latent)).tolist()
+        melted, frozen, latent = step.share.totals((melted, frozen, latent)).tolist()
         step.tell(PHASES, melted=melted, frozen=frozen, latent_heat=latent)
 
 

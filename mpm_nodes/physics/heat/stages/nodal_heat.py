@@ -113,7 +113,7 @@ def conduct_nodal_heat(
 
     Source: C21 eq. 6 and 10, section 4.3.2; H N_i V without its factor h, and K as the conductivity.
     """
-    if not (grid.count or grid.halo):
+    if not (grid.count or grid.halo.several):
         return
     colliders.pose(step.time, step.time + step.dt)
     around = Surroundings(

@@ -101,7 +101,7 @@ def evaporate_solute(
     staggered.clear("surface_heat")
     area, flows = particles.rows("surface_area")[0], particles.rows("surface_flux")[0]
     area[:], flows[:] = 0.0, 0.0
-    if evaporation == 0.0 or not (samples.count or staggered.halo):
+    if evaporation == 0.0 or not (samples.count or staggered.halo.several):
         return
     own = open_area(samples, colliders, step, contact_distance, (*slab.sides, *mirrors.sides(colliders)))
     area[:] = evaporation * np.bincount(samples.rows("owner")[0], own, particles.count)
@@ -152,7 +152,7 @@ def diffuse_concentration(
     diffusivities = _diffusivities(particles)
     staggered.clear("heat", "temperature", *(f"conduction_{axis}" for axis in AXES))
     particles.rows("conductivity")[0] = 0.0
-    if not (particles.count or staggered.halo) or not any(diffusivities):
+    if not (particles.count or staggered.halo.several) or not any(diffusivities):
         return
     material, rates = particles.rows("material")[0], particles.rows("conductivity")[0]
     for index, diffusivity in enumerate(diffusivities):

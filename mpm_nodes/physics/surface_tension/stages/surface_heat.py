@@ -81,7 +81,7 @@ def heat_surface(
     staggered.clear("surface_heat")
     area, flows = particles.rows("surface_area")[0], particles.rows("surface_flux")[0]
     area[:], flows[:] = 0.0, 0.0
-    if not (samples.count or staggered.halo):
+    if not (samples.count or staggered.halo.several):
         return
     own = open_area(samples, colliders, step, contact_distance, (*slab.sides, *mirrors.sides(colliders)))
     given = np.full(samples.count, flux)
@@ -119,8 +119,7 @@ def _flames(
     for along, across in wicks:
         near = (x[:, 0] - along) ** 2 + (x[:, 2] - across) ** 2 < radius**2
         top = float(x[near, 1].max(initial=-np.inf))
-        if particles.share is not None:
-            top = float(particles.share.team.largest([top])[0])
+        top = particles.share.largest(top)
         if top > -np.inf:
             away = np.array([along, top + height, across]) - at
             distance = np.linalg.norm(away, axis=1)
