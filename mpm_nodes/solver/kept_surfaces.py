@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mpm_nodes.kernels.cells.bins import Places, neighbours
 from mpm_nodes.kernels.interfaces.sampling import SurfacePoints
 from mpm_nodes.kernels.interfaces.unchanged_blocks import Layout, hold_still, unknown_places
 from mpm_nodes.kernels.interfaces.union import NODES
-from mpm_nodes.kernels.resampling.bins import Places, neighbours
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["Begun", "KeptSurfaces", "Surface"]

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mpm_nodes.data import Particles, Vec3
+from mpm_nodes.kernels.cells.bins import bins_of, places_of, rows_of
 from mpm_nodes.kernels.interfaces.edge_cuts import NO_MIRRORS, cut_edges, shares_at
 from mpm_nodes.kernels.interfaces.sampling import triangles_of
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
-from mpm_nodes.kernels.resampling.bins import bins_of, places_of, rows_of
 from mpm_nodes.solver.liquid_pairs import have_surfaces, pairs_of
 from mpm_nodes.solver.samples import drawn_in_by
 from mpm_nodes.solver.state import ParticleStore

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, SAMPLES, Domain, Field, MpmNodesError, StepContext
+from mpm_nodes.kernels.cells.bins import Bins, Places, bins_of, places_of, rows_of
 from mpm_nodes.kernels.interfaces.edge_cuts import FAR, cut_edges, shares_at
 from mpm_nodes.kernels.interfaces.near_points import find_touched
 from mpm_nodes.kernels.interfaces.sampling import Spread, SurfacePoints, sample_union
@@ -36,7 +37,6 @@ from mpm_nodes.kernels.interfaces.shares import (
     share_motion,
 )
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
-from mpm_nodes.kernels.resampling.bins import Bins, Places, bins_of, places_of, rows_of
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.kept_surfaces import KeptSurfaces, Surface

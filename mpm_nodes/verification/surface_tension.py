@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Particles, SurfaceTension
+from mpm_nodes.kernels.cells.bins import bins_of, places_of
 from mpm_nodes.kernels.interfaces import energy
 from mpm_nodes.kernels.interfaces.edge_cuts import NO_MIRRORS, cut_edges
 from mpm_nodes.kernels.interfaces.sampling import Spread, sample_union, triangles_of
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
-from mpm_nodes.kernels.resampling.bins import bins_of, places_of
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.verification.contract import Finding, VerificationProblem

@@ -10,11 +10,11 @@ import numba
 import numpy as np
 import pytest
 
+from mpm_nodes.kernels.cells.bins import bins_of, places_of
 from mpm_nodes.kernels.interfaces.cubes import COUNTS, MOST, STARTS, TRIANGLES, _edge, _faces
 from mpm_nodes.kernels.interfaces.edge_cuts import NO_MIRRORS, cut_edges
 from mpm_nodes.kernels.interfaces.sampling import Spread, sample_union
 from mpm_nodes.kernels.interfaces.union import union_of_spheres
-from mpm_nodes.kernels.resampling.bins import bins_of, places_of
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.verification.surface_tension import samples_of
 

@@ -39,10 +39,10 @@ DEFECTS = (
     ),
     Defect(
         "new particles 1.6 times too deep",
-        "mpm_nodes/solver/stages/avoid_a_void.py",
+        "mpm_nodes/physics/foam/stages/avoid_a_void.py",
         "lengths = (coverage, depth, merge_distance, EDGE[finest])",
         "lengths = (coverage, 1.6 * depth, merge_distance, EDGE[finest])",
-        "tests/solver/test_avoid_a_void.py::test_voids_are_filled_up_to_the_insertion_depth",
+        "tests/physics/foam/test_avoid_a_void.py::test_voids_are_filled_up_to_the_insertion_depth",
     ),
     Defect(
         "viscous_energy does nothing",
@@ -186,17 +186,17 @@ DEFECTS = (
     ),
     Defect(
         "an interval is counted from the start of each frame",
-        "mpm_nodes/solver/stages/remove_subgrid.py",
+        "mpm_nodes/physics/foam/stages/remove_subgrid.py",
         "if (step.substeps_done + 1) % interval:",
         "if (step.substep + 1) % interval:",
-        "tests/solver/test_subgrid.py::test_an_interval_counts_over_frames",
+        "tests/physics/foam/test_subgrid.py::test_an_interval_counts_over_frames",
     ),
     Defect(
         "a resumed solve counts its substeps from one",
         "mpm_nodes/solver/checkpoint.py",
         'begin if others else facts["time"], facts["substeps"]',
         'begin if others else facts["time"], 1',
-        "tests/solver/test_subgrid.py::test_a_resumed_solve_goes_on_counting",
+        "tests/physics/foam/test_subgrid.py::test_a_resumed_solve_goes_on_counting",
     ),
     Defect(
         "the grip of contact lines holds nine tenths",

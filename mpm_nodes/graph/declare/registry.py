@@ -32,7 +32,6 @@ NODE_MODULES = (
     "mpm_nodes.nodes.collide",
     "mpm_nodes.nodes.solve",
     "mpm_nodes.nodes.contact_angles",
-    "mpm_nodes.nodes.tear_strength",
     "mpm_nodes.nodes.tension_fields",
     "mpm_nodes.nodes.tension",
     "mpm_nodes.nodes.sampled_surface",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from mpm_nodes.kernels.cells.bins import in_block
 from mpm_nodes.kernels.compile.jit import inline, part
-from mpm_nodes.kernels.resampling.bins import in_block
 
 __all__ = ["AROUND", "EVERYWHERE", "list_around", "room"]
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from mpm_nodes.kernels.cells.bins import Bins, Places
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.interfaces.around import AROUND, list_around, room
 from mpm_nodes.kernels.interfaces.union import NODES, node_of
-from mpm_nodes.kernels.resampling.bins import Bins, Places
 
 __all__ = ["FAR", "NO_MIRRORS", "cut_edges", "shares_at"]
 

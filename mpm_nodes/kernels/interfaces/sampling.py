@@ -20,14 +20,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mpm_nodes.kernels.algebra.random_bits import mixed
+from mpm_nodes.kernels.cells.bins import Bins, Places
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.interfaces.around import AROUND, EVERYWHERE, list_around, room
 from mpm_nodes.kernels.interfaces.cubes import COUNTS, STARTS, TRIANGLES, case_of
 from mpm_nodes.kernels.interfaces.union import NODES, node_of
-from mpm_nodes.kernels.resampling.bins import Bins, Places
-from mpm_nodes.kernels.resampling.darts import mixed
 
 __all__ = ["Spread", "SurfacePoints", "Triangles", "sample_union", "triangles_of"]
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mpm_nodes.kernels.cells.bins import Places
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.resampling.bins import Places
 
 __all__ = ["Layout", "hold_still", "unknown_places"]
 

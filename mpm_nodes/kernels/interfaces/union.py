@@ -2,7 +2,7 @@
 
 | symbol | meaning |
 |---|---|
-| r | half a grid cell: the unit of every length here; a block has 8^3 cells of edge r (`kernels.resampling.bins`) |
+| r | half a grid cell: the unit of every length here; a block has 8^3 cells of edge r (`kernels.cells.bins`) |
 | node | node (i, j, k) of a place lies at (2 i + 1, 2 j + 1, 2 k + 1) r from its low corner, number 16 i + 4 j + k |
 | R | radius of the spheres [r]: just above the half diagonal of a cell, so that even a lone particle holds a node |
 | phi | least distance to a particle less R [r] |
@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mpm_nodes.kernels.cells.bins import Bins, Places, in_block
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.resampling.bins import Bins, Places, in_block
 
 __all__ = ["NODES", "node_of", "union_of_spheres"]
 

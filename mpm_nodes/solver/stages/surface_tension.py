@@ -25,14 +25,13 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph.declare import needs_whole_nodes, shared_among_ranks, stage
 from mpm_nodes.kernels.interfaces.sampling import Spread
-from mpm_nodes.kernels.transfers.weights import STENCIL
+from mpm_nodes.kernels.transfers.weights import INERTIA, STENCIL
 from mpm_nodes.solver import samples as sharing
 from mpm_nodes.solver import wetting
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.liquid_pairs import pairs_of
 from mpm_nodes.solver.ranks.halo import adding_up
-from mpm_nodes.solver.resampling import INERTIA
 from mpm_nodes.solver.samples import SamplePlacement, SampleStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.surroundings import ambient_at
@@ -281,7 +280,7 @@ def merge_surface_mass(
     """
     if samples.count:
         gather(samples.on_grid(), grid, kernel, Take("velocity", rows_of("velocity"), lines_of("affine")))
-        sharing.merge_mass(particles, samples, INERTIA[kernel])
+        sharing.merge_mass(particles, samples, INERTIA[kernel.value])
 
 
 # ---------------------------------------------------------------- force and energy
