@@ -75,7 +75,6 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
     if not (asked or any(wired) or any(map(_asks_for_more, materials.values()))):
         return []
     from mpm_nodes.solver import initial
-    from mpm_nodes.solver.liquid_pairs import pairs_of
     from mpm_nodes.solver.surroundings import refuse_unread_ambient, refuse_unread_tension_field
 
     plans = [plan_of(each) for each in candidates]
@@ -85,33 +84,22 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
         for physics in all_physics():
             physics.refuse_material(material, _named(material), plans)
             physics.require_of_material(material, plans)
-    if whole:
-        pairs_of(all_matter)
     for physics in all_physics():
+        if whole:
+            physics.refuse_matter(all_matter)
         for column in wired.columns & set(physics.refuse_columns):
             physics.refuse_columns[column](plans)
     if wired.ambient:
         refuse_unread_ambient(plans)
     if wired.tension:
         refuse_unread_tension_field(plans)
-    aside = [*_left_aside(all_matter, plans)]
+    aside: list[str] = []
     for physics in all_physics():
         aside += physics.unread(tuple(materials.values()), plans, wired.tempered)
     aside += [text for material in all_matter for text in _numbers_aside(material, plans)]
     if whole and all(each.surface_tension is None for each in all_matter):
         aside += _without_tension(wired)
     return list(dict.fromkeys(aside))
-
-
-def _left_aside(all_matter: Sequence[Material], plans: Sequence[SubstepPlan]) -> Iterator[str]:
-    """Yield which tensions have no effect in these substeps; `all_matter` is the materials with what they may become."""
-    has_surface = any("tension" in plan.fields_needed.get("samples", ()) for plan in plans)
-    for material in all_matter:
-        if material.surface_tension is not None and not has_surface:
-            yield (
-                f"material {_named(material)} has a surface tension, and these substeps have no surface that it pulls at; take the "
-                "preset surface_tension, auto_surface_tension or another with surfaces, or leave its tensions out"
-            )
 
 
 def _numbers_aside(material: Material, plans: Sequence[SubstepPlan]) -> Iterator[str]:

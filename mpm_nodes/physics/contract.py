@@ -79,6 +79,8 @@ class Physics:
             the text calls it.
         require_of_material: Raises MpmNodesError where a material has not what a stage of these plans reads. It is asked before a
             cook; in the solve the stage says so itself.
+        refuse_matter: Raises MpmNodesError where materials of one solve, with those that they may become, do not fit together. It
+            is asked before a cook; in the solve a stage says so itself.
         refuse_columns: By column of the sources that is not 0 everywhere: raises MpmNodesError where no stage of these plans
             reads it.
         material_numbers: By name, members of materials that its stages read and that are told of where none does.
@@ -97,6 +99,7 @@ class Physics:
     complete: Callable[[dict[str, np.ndarray], Sequence[Material]], None] = _nothing
     refuse_material: Callable[[Material, str, Sequence[StagesOfPlan]], None] = _nothing
     require_of_material: Callable[[Material, Sequence[StagesOfPlan]], None] = _nothing
+    refuse_matter: Callable[[Sequence[Material]], object] = _nothing
     refuse_columns: Mapping[str, Callable[[Sequence[StagesOfPlan]], None]] = field(default_factory=dict)
     material_numbers: Mapping[str, MaterialNumber] = field(default_factory=dict)
     kinds: tuple[str, ...] = ()

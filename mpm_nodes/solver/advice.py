@@ -24,8 +24,6 @@ __all__ = ["CURES", "MANY", "Advice", "StiffLiquid", "kinds", "preset_words", "s
 
 MANY = 200
 """Substeps of a frame from which on a liquid in explicit substeps is told why, and what to take."""
-_KINDS = ("sample_surface", "collide_bodies")
-"""`kinds` without those of phenomena."""
 COARSER = "raise settings.cell_size"
 
 CURES = {
@@ -179,7 +177,7 @@ def why_so_many(count: str, liquid: StiffLiquid, gravity: float, cell_size: floa
 
 def kinds() -> frozenset[str]:
     """Return the stages that say what a substep graph is for: another preset can take its place where it has the same of them."""
-    return frozenset(_KINDS).union(*(physics.kinds for physics in all_physics()))
+    return frozenset(("collide_bodies",)).union(*(physics.kinds for physics in all_physics()))
 
 
 def softening(material: Material) -> tuple[str, ...]:

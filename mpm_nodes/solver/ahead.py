@@ -8,7 +8,6 @@ ended, the late stages first. A file says that a preset was compiled here, with 
 from __future__ import annotations
 
 import collections
-import dataclasses
 import functools
 import gc
 import hashlib
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes import children, compiling
-from mpm_nodes.data import Material, MpmNodesError, SurfaceTension
+from mpm_nodes.data import Material, MpmNodesError
 from mpm_nodes.graph.declare import registry
 from mpm_nodes.kernels.compile import jit, sources
 from mpm_nodes.materials.library import named_material
@@ -40,7 +39,6 @@ __all__ = ["compile_presets", "cores", "in_words", "is_ahead", "kernels_of", "pr
 WORK = "mpm_nodes.solver.ahead:work"
 EVERY = 0.2
 """Seconds from one word of a process to the next; what comes of them is said less often."""
-_TENSION = SurfaceTension(0.07)
 
 
 def preset_names() -> tuple[str, ...]:
@@ -50,13 +48,10 @@ def preset_names() -> tuple[str, ...]:
 
 def matters(preset: str) -> tuple[Material, ...]:
     """Return what a preset is compiled for: each a solve of its own. Other laws compile what is theirs when they are cooked."""
-    water = named_material("water")
     if preset == "explicit_apic":
         return tuple(Material(law, {}, 1000.0, law) for law in BUILT_IN)
     if preset in ("incompressible", "auto_incompressible"):
-        return (water,)
-    if preset in ("surface_tension", "implicit_surface_tension", "auto_surface_tension"):
-        return (dataclasses.replace(water, surface_tension=_TENSION),)
+        return (named_material("water"),)
     declared = {name: make for physics in all_physics() for name, make in physics.compiled_for.items()}
     return declared[preset](named_material) if preset in declared else (named_material("rubber"),)
 

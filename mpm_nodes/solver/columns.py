@@ -16,7 +16,6 @@ ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
 """Allocated in every solve."""
 OPTIONAL = {
     "stiffness_scale": "stiffness_scale",
-    "tension_scale": "tension_scale",
 }
 """Allocated only when the sources bring it, or the attribute that it is computed from."""
 

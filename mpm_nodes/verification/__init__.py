@@ -46,16 +46,7 @@ _MODULES = (
     "face_contact",
     "settling",
     "moving_liquid",
-    "surface_tension",
-    "viscous_swing",
-    "wetting",
-    "tension_flow",
-    "liquid_pairs",
-    "implicit_drops",
-    "resting_drops",
     "slabs",
-    "contact_lines",
-    "capillarity",
     "pressure_solves",
 )
 

@@ -144,17 +144,17 @@ DEFECTS = (
     ),
     Defect(
         "painted wetting pulls out of the surface",
-        "mpm_nodes/solver/wetting.py",
+        "mpm_nodes/physics/surface_tension/numerics/wetting.py",
         "slope -= (slope * normal).sum(axis=1)[:, None] * normal",
         "slope -= 0.0",
-        "tests/solver/test_wetting.py::test_painted_wetting_is_that_of_the_place",
+        "tests/physics/surface_tension/test_wetting.py::test_painted_wetting_is_that_of_the_place",
     ),
     Defect(
         "painted wetting pulls half as hard",
-        "mpm_nodes/solver/wetting.py",
+        "mpm_nodes/physics/surface_tension/numerics/wetting.py",
         "return k * field.at(place), k[:, None] * slope",
         "return k * field.at(place), 0.5 * k[:, None] * slope",
-        "tests/solver/test_wetting.py::test_painted_wetting_is_that_of_the_place",
+        "tests/physics/surface_tension/test_wetting.py::test_painted_wetting_is_that_of_the_place",
     ),
     Defect(
         "heat that enters has nine tenths of its arm",
@@ -200,10 +200,10 @@ DEFECTS = (
     ),
     Defect(
         "the grip of contact lines holds nine tenths",
-        "mpm_nodes/solver/wetting.py",
+        "mpm_nodes/physics/surface_tension/numerics/wetting.py",
         "velocity[nodes, :3] -= (np.clip(moved, -held, held) / together)[:, None] * across",
         "velocity[nodes, :3] -= 0.9 * (np.clip(moved, -held, held) / together)[:, None] * across",
-        "tests/solver/test_wetting.py::test_a_strong_grip_leaves_no_speed_across_the_line",
+        "tests/physics/surface_tension/test_wetting.py::test_a_strong_grip_leaves_no_speed_across_the_line",
     ),
     Defect(
         "a tenth of what faces a body is free",

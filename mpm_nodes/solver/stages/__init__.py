@@ -15,5 +15,4 @@ MODULES = (
     "move_particles",
     "projection",
     "density",
-    "surface_tension",
 )
