@@ -130,7 +130,7 @@ def _columns() -> list[tuple[float, str, str, bool]]:
 def matter(preset: str, cells: int) -> Any:
     """Return a block of matter that moves a little and has what the stages of a preset ask for."""
     from mpm_nodes.data import Material, Particles, SurfaceTension, Thermal
-    from mpm_nodes.verification.tearing import cream
+    from mpm_nodes.physics.foam.problems.tearing import cream
 
     places = [(np.arange(2 * n) + 0.5) * 0.5 * CELL for n in (2 * cells, cells, cells)]
     position = np.stack(np.meshgrid(*places, indexing="ij"), -1).reshape(-1, 3)

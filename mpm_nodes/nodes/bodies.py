@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Collection
@@ -19,7 +20,7 @@ from mpm_nodes.nodes.rotations import TURNS, turn_matrix
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
 
-__all__ = ["Body", "Inflow", "adding", "body_of", "fastest", "flow_of", "flowed", "marks", "passed_on", "tempered"]
+__all__ = ["Body", "Inflow", "adding", "body_of", "fastest", "flow_of", "flowed", "marks", "passed_on", "tempered", "told_again"]
 
 
 class Body(NamedTuple):
@@ -153,3 +154,9 @@ def flowed(flow: Inflow, clock: Clock, last: float) -> float:
     """Return how many particles a stream has brought by the frame `last`."""
     begin, end = (clock.simulated(min(clock.frame(second), last)) for second in (flow.begin, flow.end))
     return flow.rate * (end - begin) if math.isfinite(end) else math.inf
+
+
+def told_again(told: PreflightContext) -> dict[str, Any]:
+    """Preflight of a node that gives on a material with the members that its knobs change."""
+    wired = told.every("material", "materials")
+    return {"materials": tuple(dataclasses.replace(material, **told.knobs) for material in wired)}

@@ -21,9 +21,7 @@ from mpm_nodes.data import (
     Pascals,
     PascalSeconds,
     Range,
-    Seconds,
     TemperatureTable,
-    Unitless,
 )
 from mpm_nodes.data.temperature_tables import Rows
 from mpm_nodes.graph.declare.declarations import Preflight, UpgradeFunction
@@ -32,6 +30,7 @@ from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.parameters import BUILT_IN
 from mpm_nodes.materials.weak_compressibility import LIBRARY_DEPTH
+from mpm_nodes.nodes.bodies import told_again
 
 __all__ = ["material_node"]
 
@@ -156,36 +155,7 @@ def material_library(
     return named_material(name.value, depth)
 
 
-def _told_again(told: PreflightContext) -> dict[str, Any]:
-    """Tell the wired material with the members that the node's knobs change."""
-    wired = told.every("material", "materials")
-    return {"materials": tuple(dataclasses.replace(material, **told.knobs) for material in wired)}
-
-
-@node(category="Material", label="Tearing", preflight=_told_again)
-def material_tearing(
-    material: Material,
-    *,
-    tear_threshold: A[
-        float, Unitless, Range(min=0.0, exclusive_min=True, soft_min=0.1, soft_max=1e3, log=True), KeysTravel()
-    ] = 10.0,
-    recovery_time: A[
-        float, Seconds, Range(min=0.0, exclusive_min=True, soft_min=0.01, soft_max=100.0, log=True), KeysTravel()
-    ] = 0.35,
-) -> Material:
-    """Let a material tear where it has flowed far, and heal again: for substep graphs with tearing stages.
-
-    Args:
-        material: Any material that can flow; one that never flows never tears.
-        tear_threshold: Plastic distortion |dev C_P| above which it tears; a stretch a gives sqrt(2/3) (a^2 - 1/a).
-        recovery_time: Time in which the distortion is forgotten; small: sticky, large: brittle.
-
-    Source: Y15 sections 7.1 and 7.3.
-    """
-    return dataclasses.replace(material, tear_threshold=tear_threshold, recovery_time=recovery_time)
-
-
-@node(category="Material", label="Viscosity", preflight=_told_again)
+@node(category="Material", label="Viscosity", preflight=told_again)
 def material_viscosity(
     material: Material,
     *,
@@ -237,7 +207,7 @@ def _with_table(material: Material, parameter: str, table: Rows, liquid_table: R
     return made
 
 
-@node(category="Material", label="Bulk Modulus", preflight=_told_again)
+@node(category="Material", label="Bulk Modulus", preflight=told_again)
 def material_bulk_modulus(
     material: Material,
     *,

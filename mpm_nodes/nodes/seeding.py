@@ -161,7 +161,7 @@ def seeding_estimate(region: Region, knobs: Mapping[str, Any], settings: GraphSe
 
 def estimate(region: Region, seeding: Seeding, cell_size: float) -> tuple[float, float]:
     """Return the expected number of particles and the bytes that seeding them takes."""
-    from mpm_nodes.kernels.resampling.poisson import SAMPLES_PER_CUBE, background_bytes
+    from mpm_nodes.kernels.level_sets.poisson import SAMPLES_PER_CUBE, background_bytes
 
     if seeding is Seeding.POISSON:
         distance = POISSON_RADIUS * cell_size
@@ -185,8 +185,8 @@ def _check_memory(where: str, region: Region, seeding: Seeding, cell_size: float
 
 
 def _points(region: Region, placement: SeedLayout, spacing: float) -> np.ndarray:
+    from mpm_nodes.kernels.level_sets.poisson import poisson_disc
     from mpm_nodes.kernels.level_sets.regions import BOX
-    from mpm_nodes.kernels.resampling.poisson import poisson_disc
 
     if placement.seeding is Seeding.POISSON:
         return poisson_disc(region, POISSON_RADIUS * 2.0 * spacing, seed=placement.seed)

@@ -31,7 +31,7 @@ def liquid_notes(
     from mpm_nodes.materials.moduli import moduli
     from mpm_nodes.materials.over_temperature import every_row
     from mpm_nodes.materials.weak_compressibility import substeps_of_waves
-    from mpm_nodes.solver.advice import KINDS, MANY, StiffLiquid, preset_words, why_so_many
+    from mpm_nodes.solver.advice import MANY, StiffLiquid, kinds, preset_words, why_so_many
 
     down = np.asarray(gravity, float)
     strength = float(np.linalg.norm(down))
@@ -41,7 +41,7 @@ def liquid_notes(
     if resolved.others or is_implicit(stages) or not isinstance(waves, (int, float)) or not strength:
         return
     seconds = clock.simulated(settings.end) - clock.simulated(settings.end - 1)
-    kinds = frozenset(KINDS) & {declaration.id for declaration, _ in stages}
+    purpose = kinds() & {declaration.id for declaration, _ in stages}
     speed = max((float(np.linalg.norm(flow.velocity)) for flow in flows), default=0.0)
     by_material: dict[int, list[Body]] = {}
     for body in bodies:
@@ -55,5 +55,5 @@ def liquid_notes(
         spans = [(float(body.place @ down) / strength, 0.5 * body.width(down)) for body in parts]
         depth = max(place + half for place, half in spans) - min(place - half for place, half in spans)
         liquid = StiffLiquid(material, bulk, depth, speed)
-        if text := why_so_many(f"about {count:.0f}", liquid, strength, settings.cell_size, preset_words(kinds, True)):
+        if text := why_so_many(f"about {count:.0f}", liquid, strength, settings.cell_size, preset_words(purpose, True)):
             yield text

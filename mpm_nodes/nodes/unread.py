@@ -8,35 +8,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mpm_nodes.data import Material, MpmNodesError
 from mpm_nodes.graph.time.keys import carries_keys
 from mpm_nodes.nodes.bodies import Body
+from mpm_nodes.physics import MaterialNumber, all_physics, with_further
 
 if TYPE_CHECKING:
     from mpm_nodes.graph.plan.substeps import SubstepPlan
+    from mpm_nodes.materials.contract import Law
 
 __all__ = ["WiredIn", "unread"]
 
 
-class _Number(NamedTuple):
-    """A member of materials that stages declare to read, in words.
-
-    Attributes:
-        said: What messages call it.
-        without: What matter does where nothing reads it.
-        cure: How to have it read.
-        node: Node that gives it.
-    """
-
-    said: str
-    without: str
-    cure: str
-    node: str
+_VISCOSITY = MaterialNumber("a viscosity", "flows as if it had none", "if it should not, wire compute_stress", "material_viscosity")
 
 
-_FOAM = "if it should, take the preset continuum_foam or wire"
-_NUMBERS = {
-    "tear_threshold": _Number("a tear threshold", "never tears", f"{_FOAM} detect_tears", "material_tearing"),
-    "recovery_time": _Number("a recovery time", "never forgets how it flowed", f"{_FOAM} recover_plasticity", "material_tearing"),
-    "viscosity": _Number("a viscosity", "flows as if it had none", "if it should not, wire compute_stress", "material_viscosity"),
-}
+def _numbers() -> dict[str, MaterialNumber]:
+    """Return the members of materials that stages declare to read, by name."""
+    return {"viscosity": _VISCOSITY} | {name: each for physics in all_physics() for name, each in physics.material_numbers.items()}
 
 
 class WiredIn(NamedTuple):
@@ -88,9 +74,7 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
     asked = "thermal_properties" in stages or ("apply_plasticity" not in stages and any(map(_flows, materials.values())))
     if not (asked or any(wired) or any(map(_asks_for_more, materials.values()))):
         return []
-    from mpm_nodes.physics import all_physics, with_further
     from mpm_nodes.solver import initial
-    from mpm_nodes.solver.liquid_pairs import pairs_of
     from mpm_nodes.solver.surroundings import refuse_unread_ambient, refuse_unread_tension_field
 
     plans = [plan_of(each) for each in candidates]
@@ -100,16 +84,16 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
         for physics in all_physics():
             physics.refuse_material(material, _named(material), plans)
             physics.require_of_material(material, plans)
-    if whole:
-        pairs_of(all_matter)
     for physics in all_physics():
+        if whole:
+            physics.refuse_matter(all_matter)
         for column in wired.columns & set(physics.refuse_columns):
             physics.refuse_columns[column](plans)
     if wired.ambient:
         refuse_unread_ambient(plans)
     if wired.tension:
         refuse_unread_tension_field(plans)
-    aside = [*_left_aside(all_matter, plans)]
+    aside: list[str] = []
     for physics in all_physics():
         aside += physics.unread(tuple(materials.values()), plans, wired.tempered)
     aside += [text for material in all_matter for text in _numbers_aside(material, plans)]
@@ -118,36 +102,24 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
     return list(dict.fromkeys(aside))
 
 
-def _left_aside(all_matter: Sequence[Material], plans: Sequence[SubstepPlan]) -> Iterator[str]:
-    """Yield which tensions have no effect in these substeps; `all_matter` is the materials with what they may become."""
-    has_surface = any("tension" in plan.fields_needed.get("samples", ()) for plan in plans)
-    for material in all_matter:
-        if material.surface_tension is not None and not has_surface:
-            yield (
-                f"material {_named(material)} has a surface tension, and these substeps have no surface that it pulls at; take the "
-                "preset surface_tension, auto_surface_tension or another with surfaces, or leave its tensions out"
-            )
-
-
 def _numbers_aside(material: Material, plans: Sequence[SubstepPlan]) -> Iterator[str]:
     """Yield what of a material's numbers has no effect in these substeps, or none with its law."""
     from mpm_nodes.materials.contract import law
 
     found, stages = law(material.law), [part for plan in plans for part in plan.parts]
-    flows = _flows(material)
-    if flows and not any("project" in each.needs for stage in stages for each in stage.declaration.fragments_for(stage.knobs)):
+    returned = any("project" in each.needs for stage in stages for each in stage.declaration.fragments_for(stage.knobs))
+    if _flows(material) and not returned:
         yield (
             f"material {_named(material)} can flow, and these substeps have no stage that returns its state to the yield surface: "
             "it stays elastic; wire apply_plasticity behind update_deformation"
         )
     given = _given(material)
-    tears = flows and found.function("left_strain") is not None
-    idle = [] if tears else [name for name in given if _NUMBERS[name].node == "material_tearing"]
-    if idle:
-        why = "has no elastic strain" if flows else "never flows"
+    lacks = {name: _lacks(found, each) for name, each in given.items()}
+    for why in dict.fromkeys(filter(None, lacks.values())):
+        numbers = [given[name] for name in given if lacks[name] == why]
         yield (
-            f"material {_named(material)} has {_listed(idle)}, and its law {found.id} {why}: it {_without(idle)}; "
-            "take a law that flows, as herschel_bulkley does, or leave material_tearing out"
+            f"material {_named(material)} has {_listed(numbers)}, and its law {found.id} {why}: it {_without(numbers)}; "
+            f"take {numbers[0].laws}, or leave {numbers[0].node} out"
         )
     liquid = [name for name, table in material.tables.items() if table.liquid]
     if liquid and (material.thermal is None or material.thermal.freezing_temperature is None):
@@ -156,13 +128,13 @@ def _numbers_aside(material: Material, plans: Sequence[SubstepPlan]) -> Iterator
             "liquid; set material_thermal.freezing_temperature, or leave liquid_table out"
         )
     read = {name for stage in stages for name in stage.declaration.of_materials}
-    unread = [name for name in given if name not in read and name not in idle]
-    for node in dict.fromkeys(_NUMBERS[name].node for name in unread):
-        names = [name for name in unread if _NUMBERS[name].node == node]
-        them = "them" if names[1:] else "it"
+    unread = [each for name, each in given.items() if name not in read and not lacks[name]]
+    for node in dict.fromkeys(each.node for each in unread):
+        numbers = [each for each in unread if each.node == node]
+        them = "them" if numbers[1:] else "it"
         yield (
-            f"material {_named(material)} has {_listed(names)}, and no stage of these substeps reads {them}: it "
-            f"{_without(names)}; {_NUMBERS[names[0]].cure}"
+            f"material {_named(material)} has {_listed(numbers)}, and no stage of these substeps reads {them}: it "
+            f"{_without(numbers)}; {numbers[0].cure}"
         )
 
 
@@ -173,18 +145,23 @@ def _flows(material: Material) -> bool:
     return law(material.law).function("project") is not None
 
 
-def _given(material: Material) -> list[str]:
-    """Return which of the numbers that stages read a material has; keys and tables may make something of 0."""
-    values = {name: getattr(material, name) for name in _NUMBERS}
-    return [name for name, value in values.items() if name in material.tables or carries_keys(value) or value]
+def _given(material: Material) -> dict[str, MaterialNumber]:
+    """Return which of the numbers that stages read a material has, by name; keys and tables may make something of 0."""
+    values = ((name, number, getattr(material, name)) for name, number in _numbers().items())
+    return {name: number for name, number, value in values if name in material.tables or carries_keys(value) or value}
 
 
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(_NUMBERS[name].said for name in names)
+def _lacks(law: Law, number: MaterialNumber) -> str:
+    """Return what matter of a law does for want of a function that a number needs; "" where it has them."""
+    return next((why for name, why in number.functions.items() if law.function(name) is None), "")
 
 
-def _without(names: Sequence[str]) -> str:
-    return " and ".join(_NUMBERS[name].without for name in names)
+def _listed(numbers: Sequence[MaterialNumber]) -> str:
+    return " and ".join(each.said for each in numbers)
+
+
+def _without(numbers: Sequence[MaterialNumber]) -> str:
+    return " and ".join(each.without for each in numbers)
 
 
 def _without_tension(wired: WiredIn) -> Iterator[str]:

@@ -8,15 +8,15 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Protocol
+from types import MappingProxyType, ModuleType
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from mpm_nodes.data import Material
 from mpm_nodes.user_files import named_places
 
-__all__ = ["Physics", "StagesOfPlan"]
+__all__ = ["MaterialNumber", "Physics", "StagesOfPlan"]
 
 
 class StagesOfPlan(Protocol):
@@ -29,6 +29,26 @@ class StagesOfPlan(Protocol):
     @property
     def parts(self) -> Sequence[Any]:
         """Its stages one by one, with what each reads and writes."""
+
+
+class MaterialNumber(NamedTuple):
+    """A member of materials that stages declare to read (`graph.declare.reads_of_materials`), in words.
+
+    Attributes:
+        said: What messages call it.
+        without: What matter does where nothing reads it.
+        cure: How to have it read.
+        node: Node that gives it.
+        functions: What a law is without each of the functions that it needs, by their names.
+        laws: Which law to take instead.
+    """
+
+    said: str
+    without: str
+    cure: str
+    node: str
+    functions: Mapping[str, str] = MappingProxyType({})
+    laws: str = ""
 
 
 def _no_more(materials: Sequence[Material]) -> tuple[Material, ...]:
@@ -59,8 +79,15 @@ class Physics:
             the text calls it.
         require_of_material: Raises MpmNodesError where a material has not what a stage of these plans reads. It is asked before a
             cook; in the solve the stage says so itself.
+        refuse_matter: Raises MpmNodesError where materials of one solve, with those that they may become, do not fit together. It
+            is asked before a cook; in the solve a stage says so itself.
         refuse_columns: By column of the sources that is not 0 everywhere: raises MpmNodesError where no stage of these plans
             reads it.
+        material_numbers: By name, members of materials that its stages read and that are told of where none does.
+        kinds: Stages that say what a substep graph is for: others are recommended only where they have the same of them.
+        compiled_for: By preset, returns what its kernels are compiled for ahead of time, each a solve of its own, given what
+            finds a material in the library. Presets that nobody names are compiled for rubber.
+        warnings_on_ranks: Yields what in these plans is shared among ranks, and costs more than on one.
         unread: Yields what of the materials has no effect in the stages of these plans; the last argument says whether a
             collider has a temperature or a flux of heat.
     """
@@ -72,7 +99,12 @@ class Physics:
     complete: Callable[[dict[str, np.ndarray], Sequence[Material]], None] = _nothing
     refuse_material: Callable[[Material, str, Sequence[StagesOfPlan]], None] = _nothing
     require_of_material: Callable[[Material, Sequence[StagesOfPlan]], None] = _nothing
+    refuse_matter: Callable[[Sequence[Material]], object] = _nothing
     refuse_columns: Mapping[str, Callable[[Sequence[StagesOfPlan]], None]] = field(default_factory=dict)
+    material_numbers: Mapping[str, MaterialNumber] = field(default_factory=dict)
+    kinds: tuple[str, ...] = ()
+    compiled_for: Mapping[str, Callable[[Callable[[str], Material]], tuple[Material, ...]]] = field(default_factory=dict)
+    warnings_on_ranks: Callable[[Sequence[StagesOfPlan]], Iterator[str]] = _no_texts
     unread: Callable[[Sequence[Material], Sequence[StagesOfPlan], bool], Iterator[str]] = _no_texts
 
     @property

@@ -18,13 +18,12 @@ from mpm_nodes.materials.contract import Law, law
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.moduli import moduli_of
 from mpm_nodes.materials.weak_compressibility import LIBRARY_DEPTH, enough_bulk_modulus
+from mpm_nodes.physics import all_physics
 
-__all__ = ["CURES", "KINDS", "MANY", "Advice", "StiffLiquid", "preset_words", "slowing", "softening", "why_so_many"]
+__all__ = ["CURES", "MANY", "Advice", "StiffLiquid", "kinds", "preset_words", "slowing", "softening", "why_so_many"]
 
 MANY = 200
 """Substeps of a frame from which on a liquid in explicit substeps is told why, and what to take."""
-KINDS = ("sample_surface", "conduct_heat", "diffuse_concentration", "collide_bodies", "detect_tears")
-"""Stages that say what a substep graph is for: another preset can take its place where it has the same of them."""
 COARSER = "raise settings.cell_size"
 
 CURES = {
@@ -108,7 +107,7 @@ class Advice:
         return len(self._solver.programs) == 1 and not self._solver.program.implicit
 
     def _kinds(self) -> frozenset[str]:
-        return frozenset(KINDS) & {planned.declaration.id for planned in self._solver.program.unfused.stages}
+        return kinds() & {planned.declaration.id for planned in self._solver.program.unfused.stages}
 
     def _speed(self, index: int) -> float:
         """Return the largest speed of a material's particles [m/s]."""
@@ -176,6 +175,11 @@ def why_so_many(count: str, liquid: StiffLiquid, gravity: float, cell_size: floa
     return f"{why}{softer}{f'; or solve with {presets}' if presets else ''}" if softer or presets else ""
 
 
+def kinds() -> frozenset[str]:
+    """Return the stages that say what a substep graph is for: another preset can take its place where it has the same of them."""
+    return frozenset(("collide_bodies",)).union(*(physics.kinds for physics in all_physics()))
+
+
 def softening(material: Material) -> tuple[str, ...]:
     """Return the parameters of a material whose law gets softer, and its elastic waves slower, as they are halved."""
 
@@ -193,16 +197,16 @@ def slowing(material: Material) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*of_law, *own)))
 
 
-def preset_words(kinds: frozenset[str], liquid: bool) -> str:
+def preset_words(of: frozenset[str], liquid: bool) -> str:
     """Return the presets whose substeps go beyond elastic waves, in words: 'substeps "implicit_apic" or "auto", ...'.
 
     Args:
-        kinds: Stages of `KINDS` that the substeps of now have.
+        of: Those of `kinds` that the substeps of now have.
         liquid: Whether the matter resists no shear: presets with a projection, where there are any, are for it, others for solids.
     """
     known = {name: strict_json.read(path) for name, path in registry.default().presets.items()}
     long = {name: _types(raw) for name, raw in known.items() if _goes_beyond(raw)}
-    long = {name: types for name, types in long.items() if types & set(KINDS) == kinds}
+    long = {name: types for name, types in long.items() if types & kinds() == of}
     suited = {name for name, types in long.items() if ("project_velocity" in types) == liquid} or set(long)
     either = [name for name, raw in known.items() if set(raw.get("candidates", ())) & suited]
     text = " or ".join(f'"{name}"' for name in sorted(suited))

@@ -8,7 +8,6 @@ ended, the late stages first. A file says that a preset was compiled here, with 
 from __future__ import annotations
 
 import collections
-import dataclasses
 import functools
 import gc
 import hashlib
@@ -24,11 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes import children, compiling
-from mpm_nodes.data import Material, MpmNodesError, SurfaceTension, Thermal
+from mpm_nodes.data import Material, MpmNodesError
 from mpm_nodes.graph.declare import registry
 from mpm_nodes.kernels.compile import jit, sources
 from mpm_nodes.materials.library import named_material
 from mpm_nodes.materials.parameters import BUILT_IN
+from mpm_nodes.physics import all_physics
 from mpm_nodes.solver.cold_start import SWITCH, cores
 from mpm_nodes.solver.compile_helper import help_compile, run_tiny
 from mpm_nodes.solver.kernel_counts import SECONDS_A_KERNEL, count_of
@@ -39,8 +39,6 @@ __all__ = ["compile_presets", "cores", "in_words", "is_ahead", "kernels_of", "pr
 WORK = "mpm_nodes.solver.ahead:work"
 EVERY = 0.2
 """Seconds from one word of a process to the next; what comes of them is said less often."""
-_TENSION = SurfaceTension(0.07)
-_SOAP = SurfaceTension(0.07, solute_tension=0.03, solute_diffusivity=1e-3)
 
 
 def preset_names() -> tuple[str, ...]:
@@ -50,28 +48,12 @@ def preset_names() -> tuple[str, ...]:
 
 def matters(preset: str) -> tuple[Material, ...]:
     """Return what a preset is compiled for: each a solve of its own. Other laws compile what is theirs when they are cooked."""
-    rubber, water = named_material("rubber"), named_material("water")
     if preset == "explicit_apic":
         return tuple(Material(law, {}, 1000.0, law) for law in BUILT_IN)
-    if preset == "continuum_foam":
-        return (named_material("shaving_cream"),)
     if preset in ("incompressible", "auto_incompressible"):
-        return (water,)
-    if preset in ("surface_tension", "implicit_surface_tension", "auto_surface_tension"):
-        return (dataclasses.replace(water, surface_tension=_TENSION),)
-    if preset == "surface_tension_solute":
-        return (dataclasses.replace(water, surface_tension=_SOAP),)
-    if preset == "surface_tension_heat":
-        return (
-            _melting(dataclasses.replace(rubber, surface_tension=_TENSION), dataclasses.replace(water, surface_tension=_TENSION)),
-        )
-    if preset in ("explicit_heat", "melting", "auto_melting"):
-        return (_melting(rubber, water),)
-    return (rubber,)
-
-
-def _melting(solid: Material, melt: Material) -> Material:
-    return dataclasses.replace(solid, thermal=Thermal(2000.0, 1.0, 4000.0, 0.6, 3e5, 300.0, melt))
+        return (named_material("water"),)
+    declared = {name: make for physics in all_physics() for name, make in physics.compiled_for.items()}
+    return declared[preset](named_material) if preset in declared else (named_material("rubber"),)
 
 
 def compile_one(preset: str, place: int, late: bool = False, collides: Sequence[bool] = (True, False)) -> None:

@@ -42,9 +42,7 @@ class BoundLaw:
         density: [kg/m^3].
         viscosity: The law's and the material's own together, the largest at any temperature [Pa s].
         names: State attributes, in the law's order.
-        material: The material, for what does not change over time.
-        tear_threshold: Plastic distortion above which the material tears; infinity where it never does.
-        recovery_time: Time in which plastic distortion is forgotten [s]; infinity where it never is.
+        material: The material, its numbers those of the frame.
     """
 
     index: int
@@ -55,8 +53,6 @@ class BoundLaw:
     viscosity: float
     names: tuple[str, ...]
     material: Material
-    tear_threshold: float = math.inf
-    recovery_time: float = math.inf
 
     @property
     def coefficients(self) -> np.ndarray:

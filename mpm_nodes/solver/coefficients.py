@@ -19,9 +19,6 @@ from mpm_nodes.solver.bound_law import BoundLaw
 
 __all__ = ["KeyedMaterials", "sampled"]
 
-_FIELDS = ("tear_threshold", "recovery_time", "viscosity")
-"""Numbers of a material besides the parameters of its law."""
-
 
 class KeyedMaterials:
     """The laws of a solve's materials, with the coefficients of a frame.
@@ -51,8 +48,9 @@ class KeyedMaterials:
     def at(self, frame: float) -> tuple[BoundLaw, ...]:
         """Return the laws with their coefficients at a (fractional) frame."""
         for index in self._frames:
-            coefficients = _coefficients(sampled(self._materials[index], frame), self._laws[index].loops.law)
-            self._laws[index] = dataclasses.replace(self._laws[index], **coefficients)
+            material = sampled(self._materials[index], frame)
+            coefficients = _coefficients(material, self._laws[index].loops.law)
+            self._laws[index] = dataclasses.replace(self._laws[index], material=material, **coefficients)
         return tuple(self._laws)
 
 
@@ -61,12 +59,18 @@ def sampled(material: Material, frame: float) -> Material:
     if not _key_frames(material):
         return material
     params = {name: keys.at(value, frame) for name, value in material.params.items()}
-    return dataclasses.replace(material, params=params, **{name: keys.at(getattr(material, name), frame) for name in _FIELDS})
+    return dataclasses.replace(material, params=params, **{name: value.at(frame) for name, value in _keyed(material)})
 
 
 def _key_frames(material: Material) -> tuple[float, ...]:
-    values = (*material.params.values(), *(getattr(material, name) for name in _FIELDS))
-    return tuple(sorted({key[0] for value in values if keys.carries_keys(value) for key in value.keys}))
+    params = (value for value in material.params.values() if keys.carries_keys(value))
+    return tuple(sorted({key[0] for value in (*params, *(each for _, each in _keyed(material))) for key in value.keys}))
+
+
+def _keyed(material: Material) -> list[tuple[str, Any]]:
+    """Return the members of a material that carry keys, by name, besides the parameters of its law."""
+    members = ((each.name, getattr(material, each.name)) for each in dataclasses.fields(material))
+    return [(name, value) for name, value in members if keys.carries_keys(value)]
 
 
 def _refuse_both(material: Material) -> None:
@@ -80,13 +84,10 @@ def _refuse_both(material: Material) -> None:
 def _coefficients(material: Material, law: Law) -> dict[str, Any]:
     """Return what of a bound law depends on the numbers of its material."""
     found = TabledNumbers(material, law)
-    tear, recovery = (math.inf if limit is None else limit for limit in (material.tear_threshold, material.recovery_time))
     own = 0.0 if law.viscosity is None else float(found.values[law.viscosity])
     return {
         "numbers": found,
         "viscosity": float(found.values[len(law.names)]) + own,
-        "tear_threshold": tear,
-        "recovery_time": recovery,
     }
 
 

@@ -16,8 +16,6 @@ ALWAYS = ("velocity", "mass", "volume", "velocity_gradient")
 """Allocated in every solve."""
 OPTIONAL = {
     "stiffness_scale": "stiffness_scale",
-    "tear_scale": "tear_scale",
-    "tension_scale": "tension_scale",
 }
 """Allocated only when the sources bring it, or the attribute that it is computed from."""
 

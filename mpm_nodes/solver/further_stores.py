@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from mpm_nodes.data import all_domains
 from mpm_nodes.graph.plan.substeps import SubstepPlan
-from mpm_nodes.solver.samples import SampleStore
-from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.stores import Store, make_store
 
 __all__ = ["further_stores"]
-
-STORES: dict[str, Callable[..., Any]] = {"staggered": StaggeredStore, "samples": SampleStore}
-"""Stores of the built-in domains that are more than their field tables."""
 
 
 def further_stores(plans: Sequence[SubstepPlan], stores: Mapping[str, Store]) -> dict[str, Store]:
@@ -32,5 +26,5 @@ def further_stores(plans: Sequence[SubstepPlan], stores: Mapping[str, Store]) ->
             needed = dict.fromkeys(name for plan in plans for name in plan.fields_needed[domain.name])
             kept = [domain.identity] if domain.identity else []
             fields = {name: known[name] for name in dict.fromkeys([*kept, *needed])}
-            made[domain.name] = STORES.get(domain.name, make_store)(domain, fields, {**stores, **made})
+            made[domain.name] = make_store(domain, fields, {**stores, **made})
     return made

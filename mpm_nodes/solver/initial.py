@@ -99,8 +99,7 @@ def completed(
     Laws that hold J themselves get it from a given total deformation.
 
     Raises:
-        MpmNodesError: Masses, volumes or factors on tension and tear threshold are out of range, or J contradicts the total
-            deformation.
+        MpmNodesError: Masses, volumes or what a phenomenon looks at are out of range, or J contradicts the total deformation.
     """
     columns, count = dict(columns), len(columns["position"])
     for physics in all_physics():
@@ -121,14 +120,6 @@ def completed(
                 f"solve: particle {name} from {low:.3g} to {high:.3g} is out of range in {dtype.name}, which takes {least:.2g} to "
                 f"{most:.2g}; give densities and sizes in SI units, or set precision to double"
             )
-    strength = np.asarray(columns.get("tear_scale", 1.0))
-    wrong = strength[~(np.isfinite(strength) & (strength > 0.0))]
-    if wrong.size:
-        raise MpmNodesError(f"solve: particle tear_scale must be finite and > 0; one is {wrong.flat[0]:g}")
-    scale = np.asarray(columns.get("tension_scale", 0.0))
-    wrong = scale[~(np.isfinite(scale) & (scale >= 0.0))]
-    if wrong.size:
-        raise MpmNodesError(f"solve: particle tension_scale must be finite and >= 0; one is {wrong.flat[0]:g}")
     return columns
 
 

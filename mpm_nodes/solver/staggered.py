@@ -6,12 +6,13 @@ carries its own index, and lies on a node plane. Walls on node planes are faces.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import STAGGERED, Domain, Field
+from mpm_nodes.data import STAGGERED, Domain, Field, register_domain
 from mpm_nodes.kernels.cells import cell_matrix
 from mpm_nodes.kernels.transfers.places import GatherTables, ScatterTables
 from mpm_nodes.solver.grid import GridStore
@@ -73,6 +74,9 @@ class StaggeredStore(GridArrays):
     def nbytes(self) -> int:
         """See `Store`."""
         return sum(array.nbytes for array in self._arrays.values())
+
+
+register_domain(dataclasses.replace(STAGGERED, store=StaggeredStore))
 
 
 def neighbour_blocks(grid: Any) -> np.ndarray:

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mpm_nodes.kernels.transfers.weights import INERTIA
 from mpm_nodes.materials.contract import law
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.solver.run import SubstepSolver
-
-INERTIA = {"quadratic": 0.25, "cubic": 1.0 / 3.0}
-"""D / h^2 of the B-splines."""
 
 
 def column(solver: SubstepSolver, name: str) -> np.ndarray:
@@ -64,3 +62,13 @@ def stored_energy(solver: SubstepSolver) -> float:
             psi = call_law(each.law, "energy", state, params=dict(each.params), density=each.density)
             total += float(volume[mine] @ psi)
     return total
+
+
+def packed(matrices: np.ndarray) -> np.ndarray:
+    """Return the six values xx xy xz yy yz zz of symmetric matrices, shape (n, 6)."""
+    return matrices[:, [0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
+
+
+def full(values: np.ndarray) -> np.ndarray:
+    """Return the symmetric matrices of six values each, shape (n, 3, 3)."""
+    return values[:, [0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(-1, 3, 3)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import GraphSettings, Material, Particles, WallRule, Walls
+from mpm_nodes.graph.declare import registry
 from mpm_nodes.nodes.emit import emit_box, emit_sphere
 from mpm_nodes.solver.run import SubstepSolver
 
@@ -73,3 +74,15 @@ def settle(solver: SubstepSolver, duration: float, rate: float) -> None:
     while solver.time < end * (1.0 - 1e-12):
         dt = solver.step(time_left=end - solver.time)
         calm(solver, float(np.exp(-rate * dt)))
+
+
+def chain(*names: str, **knobs: dict[str, Any]) -> dict[str, Any]:
+    """Return the substep graph of stages one after another; `knobs` by stage."""
+    stages, nodes = registry.default().stages(), {}
+    last = {"particles": "particles", "grid": "grid", "colliders": "colliders"}
+    for name in names:
+        declaration = stages[name]
+        inputs = {domain.name: last[domain.name] for domain in declaration.domains}
+        nodes[name] = {"type": name, "knobs": knobs.get(name, {}), "inputs": inputs}
+        last |= dict.fromkeys(declaration.outputs, name)
+    return {"format": "mpm_nodes.substeps", "version": 1, "label": "Chain", "doc": "", "parameters": {}, "nodes": nodes}

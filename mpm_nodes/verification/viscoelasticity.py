@@ -18,9 +18,8 @@ from mpm_nodes.materials.law_loops import law_loops
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.contract import Finding, VerificationProblem
-from mpm_nodes.verification.quantities import column
-from mpm_nodes.verification.scenes import block, changed, material
-from mpm_nodes.verification.tearing import chain, full
+from mpm_nodes.verification.quantities import column, full
+from mpm_nodes.verification.scenes import block, chain, changed, material
 
 _PAD = 16
 MU, LAM, T_R, VISCOSITY = 50.0, 500.0, 0.5, 3.0

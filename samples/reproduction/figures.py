@@ -8,7 +8,7 @@ import numpy as np
 
 from mpm_nodes.data import InputError
 from mpm_nodes.materials.volumes import volume_ratios
-from mpm_nodes.solver.samples import MOST_OPEN
+from mpm_nodes.physics.surface_tension.numerics.samples import MOST_OPEN
 from mpm_nodes_samples.reproduction.measures import interior_densities, pieces, pushed_out, seen_from_the_side, thread_length
 from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
 

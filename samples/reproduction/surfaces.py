@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mpm_nodes.data import Particles
-from mpm_nodes.verification.surface_tension import samples_of
+from mpm_nodes.physics.surface_tension.problems.surface_tension import samples_of
 from mpm_nodes_samples.reproduction.melting import balances
 from mpm_nodes_samples.reproduction.sessile import sessile_drop
 from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import LevelSet
+from mpm_nodes.kernels.level_sets.poisson import background_bytes, poisson_disc
 from mpm_nodes.kernels.level_sets.regions import box_region, level_set_region, sphere_region
-from mpm_nodes.kernels.resampling.poisson import background_bytes, poisson_disc
 
 R = 0.05
 

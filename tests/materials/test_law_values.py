@@ -18,10 +18,10 @@ from law_samples import PARAMS, random_matrices, random_states
 from mpm_nodes.kernels.algebra import eigen, mat3, rotations
 from mpm_nodes.kernels.lanes import arithmetic as lanes
 from mpm_nodes.kernels.lanes import memory as lane_memory
-from mpm_nodes.kernels.tearing import tearing
 from mpm_nodes.kernels.transfers import differences
 from mpm_nodes.materials.contract import law, law_ids
 from mpm_nodes.materials.material_point import call_law
+from mpm_nodes.physics.foam.kernels import tearing
 
 DT = 1e-3
 

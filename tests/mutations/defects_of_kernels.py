@@ -115,10 +115,10 @@ DEFECTS = (
     ),
     Defect(
         "seeds merge with seeds",
-        "mpm_nodes/kernels/resampling/merging.py",
+        "mpm_nodes/physics/foam/kernels/merging.py",
         "volume[s] + volume[row] <= most",
         "volume[s] <= most",
-        "tests/kernels/test_void_merging.py::test_light_ones_that_lie_close_merge_and_seeds_do_not",
+        "tests/physics/foam/test_void_merging.py::test_light_ones_that_lie_close_merge_and_seeds_do_not",
     ),
     Defect(
         "a gap before a surface is closed at once",

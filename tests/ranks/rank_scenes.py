@@ -26,9 +26,9 @@ from mpm_nodes.data import (
     Walls,
 )
 from mpm_nodes.kernels.level_sets.level_set import SPHERE, PosedLevelSets
+from mpm_nodes.physics.foam.problems.tearing import cream
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import surround
-from mpm_nodes.verification.tearing import cream
 
 CELL = 0.1
 RUBBER = Material("neo_hookean", {"youngs_modulus": 2e4}, 1000.0, "rubber")

@@ -7,7 +7,7 @@ import pytest
 
 from mpm_nodes.data import Collider, CollisionRule, Material, Particles, SurfaceTension
 from mpm_nodes.kernels.level_sets.level_set import BOX, PosedLevelSets
-from mpm_nodes.nodes.contact_angles import collider_contact_angle
+from mpm_nodes.physics.surface_tension.nodes.contact_angles import collider_contact_angle
 from mpm_nodes.solver.run import SubstepSolver
 
 H, RADIUS, SPEED, GRAVITY = 0.05, 4, 1.4, 9.8

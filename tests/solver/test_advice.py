@@ -13,7 +13,7 @@ from mpm_nodes.data import Emitter, GraphSettings, Material, Particles
 from mpm_nodes.graph.declare import registry
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.parameters import BUILT_IN
-from mpm_nodes.solver.advice import CURES, KINDS, MANY, preset_words, slowing, softening
+from mpm_nodes.solver.advice import CURES, MANY, kinds, preset_words, slowing, softening
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages import choose_time_step as chosen
 
@@ -89,10 +89,10 @@ def test_presets_that_advice_names_serve_the_same_matter(preset):
     if solver is not None:
         text = solver.advice("elastic wave", "water")
         assert ('"incompressible"' in text) == (preset == "explicit_apic")
-    assert set(KINDS) <= set(STAGES)
-    for kinds in [frozenset(), *(frozenset([kind]) for kind in KINDS)]:
+    assert kinds() <= set(STAGES)
+    for of in [frozenset(), *(frozenset([kind]) for kind in kinds())]:
         for liquid in (False, True):
-            assert unknown_names(preset_words(kinds, liquid), named_material("water")) == []
+            assert unknown_names(preset_words(of, liquid), named_material("water")) == []
 
 
 def test_presets_by_kind():

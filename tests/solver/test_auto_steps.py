@@ -13,11 +13,11 @@ from mpm_nodes import SubstepSolver
 from mpm_nodes.data import Material, SurfaceTension, Thermal
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.reports.problems import GraphError
+from mpm_nodes.physics.surface_tension.stages.surface_tension import longest_step
 from mpm_nodes.solver import auto_steps
 from mpm_nodes.solver.auto_steps import Choice, measure
 from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.divergence import SimulationDiverged
-from mpm_nodes.solver.stages.surface_tension import longest_step
 
 
 def auto_solver(**options):

@@ -14,13 +14,13 @@ from mpm_nodes.graph.values.kept import Kept
 from mpm_nodes.graph.values.store import MemoryStore
 from mpm_nodes.nodes.caches import read_points
 from mpm_nodes.nodes.collide import collide_plane, collide_usd
-from mpm_nodes.nodes.contact_angles import collider_contact_angle_usd
 from mpm_nodes.nodes.emit import emit_box, emit_mesh
 from mpm_nodes.nodes.looks import rest_positions
 from mpm_nodes.nodes.retime import retime_points
 from mpm_nodes.nodes.secondary import emit_secondary
-from mpm_nodes.nodes.tension_fields import set_tension_scale_usd
 from mpm_nodes.physics.heat.nodes.temperature_fields import collider_temperature_usd
+from mpm_nodes.physics.surface_tension.nodes.contact_angles import collider_contact_angle_usd
+from mpm_nodes.physics.surface_tension.nodes.tension_fields import set_tension_scale_usd
 from usd_io.formats import MESHES
 from usd_io.vdb_file import grid_table
 

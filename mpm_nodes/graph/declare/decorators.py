@@ -211,7 +211,7 @@ def shared_among_ranks(function: F) -> F:
 def reads_of_materials(*names: str) -> Callable[[F], F]:
     """Declare, above `stage`, which members of materials a stage reads, of those that no law reads itself.
 
-    They are `tear_threshold`, `recovery_time` and `viscosity`. A material that has one is warned of where no stage reads it.
+    A material that has one is warned of where no stage reads it, in the words of `Physics.material_numbers`.
     """
 
     def decorate(function: F) -> F:

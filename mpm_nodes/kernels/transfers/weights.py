@@ -55,6 +55,8 @@ def reach(kernel: str, half: tuple[int, int, int]) -> float:
 
 STENCIL = {"quadratic": (0, 0, 0), "cubic": (0, 0, 0, 0)}
 """The stencils by the name of their B-spline."""
+INERTIA = {"quadratic": 0.25, "cubic": 1.0 / 3.0}
+"""D / h^2 of the B-splines."""
 
 # rows of the weight scratch, sixteen values each: weights and slopes for the scatter
 XW, YW, XS, YS = 0, 4 * WIDTH, 8 * WIDTH, 12 * WIDTH

@@ -10,7 +10,12 @@ import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, Material, MpmNodesError, Thermal
 
-__all__ = ["checked_thermal", "densities_of", "first_phase", "partners_of", "with_melts"]
+__all__ = ["checked_thermal", "densities_of", "first_phase", "melting", "partners_of", "with_melts"]
+
+
+def melting(solid: Material, melt: Material) -> Material:
+    """Return a solid that melts at 300 K, as kernels are compiled for."""
+    return dataclasses.replace(solid, thermal=Thermal(2000.0, 1.0, 4000.0, 0.6, 3e5, 300.0, melt))
 
 
 def with_melts(materials: Sequence[Material]) -> tuple[Material, ...]:

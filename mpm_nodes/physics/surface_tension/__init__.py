@@ -1,1 +1,1 @@
-"""Surface tension with heat and solutes: what surfaces exchange, what spreads along them and evaporates."""
+"""Surface tension, C21: what surfaces pull at, exchange and let evaporate, where they touch bodies and other liquids."""

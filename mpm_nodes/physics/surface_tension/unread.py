@@ -1,13 +1,16 @@
-"""What materials say of solutes and no stage of the substeps reads."""
+"""What materials say of tensions and solutes, and no stage of the substeps reads."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
 
 from mpm_nodes.data import Material, MpmNodesError
 from mpm_nodes.physics.contract import StagesOfPlan
+from mpm_nodes.physics.heat.materials import with_melts
 
-__all__ = ["refuse_material"]
+__all__ = ["check_scale", "refuse_material", "unread"]
 
 
 def refuse_material(material: Material, label: str, plans: Sequence[StagesOfPlan]) -> None:
@@ -30,3 +33,27 @@ def refuse_material(material: Material, label: str, plans: Sequence[StagesOfPlan
             "do not let it spread; take the preset surface_tension_solute or surface_tension_heat, or set "
             "material_surfactant.diffusivity to 0"
         )
+
+
+def check_scale(columns: Mapping[str, np.ndarray], materials: Sequence[Material]) -> None:
+    """Refuse factors on the tension that are out of range.
+
+    Raises:
+        MpmNodesError: One is not finite or below 0.
+    """
+    scale = np.asarray(columns.get("tension_scale", 0.0))
+    wrong = scale[~(np.isfinite(scale) & (scale >= 0.0))]
+    if wrong.size:
+        raise MpmNodesError(f"solve: particle tension_scale must be finite and >= 0; one is {wrong.flat[0]:g}")
+
+
+def unread(materials: Sequence[Material], plans: Sequence[StagesOfPlan], tempered: bool) -> Iterator[str]:
+    """Yield which tensions have no effect in these substeps, those of what the materials may become too."""
+    has_surface = any("tension" in plan.fields_needed.get("samples", ()) for plan in plans)
+    for material in with_melts(materials):
+        if material.surface_tension is not None and not has_surface:
+            yield (
+                f"material {material.label or material.law} has a surface tension, and these substeps have no surface that it "
+                "pulls at; take the preset surface_tension, auto_surface_tension or another with surfaces, or leave its tensions "
+                "out"
+            )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from mpm_nodes.data import MpmNodesError, domain_named
 from mpm_nodes.graph.plan.substeps import PlannedStage, SubstepPlan, plan_of, resolve
 from mpm_nodes.kernels.composition.fragments import Lanes, Run
+from mpm_nodes.physics import all_physics
 from mpm_nodes.solver.colliders import ColliderSet
 
 __all__ = ["refuse_on_ranks", "refuse_plates", "shared_presets", "warnings_on_ranks"]
@@ -76,8 +77,5 @@ def refuse_plates(colliders: ColliderSet) -> None:
 
 def warnings_on_ranks(plans: Sequence[SubstepPlan]) -> Iterator[str]:
     """Yield what is shared, and costs more than it does on one rank."""
-    if any(planned.declaration.id == "avoid_a_void" for plan in plans for planned in plan.stages):
-        yield (
-            "avoid_a_void resamples on every rank with the particles of all: each needs memory for all of them for that moment, "
-            "and the time of one rank"
-        )
+    for physics in all_physics():
+        yield from physics.warnings_on_ranks(plans)

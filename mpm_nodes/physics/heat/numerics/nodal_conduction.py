@@ -29,8 +29,8 @@ import numpy as np
 from mpm_nodes.data import Collider, Kernel
 from mpm_nodes.data.ambient import air_of
 from mpm_nodes.kernels.algebra.krylov import Equations, Until, krylov
+from mpm_nodes.kernels.collisions.near_points import find_distances
 from mpm_nodes.kernels.collisions.rules import OPEN
-from mpm_nodes.kernels.interfaces.near_points import find_distances
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.physics.heat.kernels import conduction, near_bodies
 from mpm_nodes.physics.heat.kernels.free_surface import write_edges

@@ -10,11 +10,11 @@ import numpy as np
 
 from mpm_nodes.data import Material, SurfaceTension
 from mpm_nodes.physics.heat.problems.heat import erfc_scaled, solver
+from mpm_nodes.physics.surface_tension.problems.surface_tension import DISCS, SPHERES
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import SLIP, ball, block, changed, walled
-from mpm_nodes.verification.surface_tension import DISCS, SPHERES
 
 DIFFUSIVITY = 1.0
 

@@ -21,10 +21,10 @@ from mpm_nodes.physics.heat.problems.heat import (
     solver,
     still,
 )
+from mpm_nodes.physics.surface_tension.problems.surface_tension import DISCS, SPHERES
 from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import SLIP, ball, block, changed, walled
-from mpm_nodes.verification.surface_tension import DISCS, SPHERES
 
 
 def sampled(slab: str = "none", flux: float = 0.0, **conduct: Any) -> dict[str, Any]:

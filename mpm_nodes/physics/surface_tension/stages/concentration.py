@@ -24,12 +24,12 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph.declare import shared_among_ranks, stage
 from mpm_nodes.physics.heat.numerics.conduction import Surroundings, conduct
+from mpm_nodes.physics.surface_tension.numerics.samples import SampleStore, open_area
+from mpm_nodes.physics.surface_tension.numerics.symmetry import Mirrors, Slab
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.divergence import diverged
-from mpm_nodes.solver.samples import SampleStore, open_area
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
-from mpm_nodes.solver.symmetry import Mirrors, Slab
 from mpm_nodes.solver.transfers import Deposit, Take, gather, scatter
 
 SOLUTE = Facts(

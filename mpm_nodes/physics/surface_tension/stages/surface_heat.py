@@ -22,11 +22,11 @@ from mpm_nodes.data import (
     Writes,
 )
 from mpm_nodes.graph.declare import shared_among_ranks, stage
+from mpm_nodes.physics.surface_tension.numerics.samples import SampleStore, open_area
+from mpm_nodes.physics.surface_tension.numerics.symmetry import Mirrors, Slab
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.samples import SampleStore, open_area
 from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
-from mpm_nodes.solver.symmetry import Mirrors, Slab
 from mpm_nodes.solver.transfers import Deposit, scatter
 
 

@@ -1,0 +1,1 @@
+"""Dense foams that tear: Y15."""
