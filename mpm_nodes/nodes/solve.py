@@ -234,7 +234,7 @@ def _advance_frame(
     ctx.report("stages", seconds=time.perf_counter() - began, stages=spent)
     solver.share.join_report(step.report, ctx.frame)
     _report_facts(ctx, step.report)
-    if held and not count_of(solver) and not any(stream.lasts_beyond(end) for stream in solver.streams):
+    if held and not count_of(solver) and not any(stream.lasts_beyond(end) for stream in solver.matter.streams):
         message = f"no particle is left after frame {ctx.frame}, and none will come: walls that delete, or a stage, took all"
         ctx.report("warning", where="particles", message=f"{message}; move the walls, or give the last frames up")
     inside = solver.colliders.report(solver.particles)
@@ -266,7 +266,9 @@ def _run_substeps(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callabl
     end, length, step = clock.end, clock.end - clock.begin, solver.step_context
     frames = ctx.frame - 1 - ctx.settings.start
     before = solver.substeps_done / frames if frames > 0 else 0.0  # of a frame so far, on average: resumed solves know it, too
-    come_back = solver.mark() if not solver.share.several and any(program.implicit for program in solver.programs) else None
+    come_back = (
+        solver.mark() if not solver.share.several and any(program.implicit for program in solver.candidates.programs) else None
+    )
     for step.dt_factor in DT_FACTORS:
         # every frame begins with a sort and with measured limits: a resumed solve then continues with the same bits
         solver.particles.sorted, solver.particles.limits = False, None

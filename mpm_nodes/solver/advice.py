@@ -97,14 +97,14 @@ class Advice:
         if found.moduli.shear or not gravity or not mine.any():
             return ""
         heights = solver.particles.unpack("position")[mine] @ (np.array(solver.step_context.gravity) / gravity)
-        depth, h = float(np.ptp(heights)) + solver.spacing, solver.cell_size
+        depth, h = float(np.ptp(heights)) + solver.matter.spacing, solver.cell_size
         liquid = StiffLiquid(found.material, found.moduli.bulk, depth, self._speed(found.index))
         longest = found.viscous_step(found.viscosity, h) / solver.step_context.dt if found.viscosity > 0.0 else math.inf
         return why_so_many(f"{substeps}", liquid, gravity, h, preset_words(self._kinds(), True), longest)
 
     def _explicit(self) -> bool:
         """Whether explicit substeps run that no preset chose from others."""
-        return len(self._solver.programs) == 1 and not self._solver.program.implicit
+        return len(self._solver.candidates.programs) == 1 and not self._solver.program.implicit
 
     def _kinds(self) -> frozenset[str]:
         return kinds() & {planned.declaration.id for planned in self._solver.program.unfused.stages}
@@ -124,7 +124,7 @@ class Advice:
         """Return the advice about what gives particles their speed: an emitter or a collider that is at least half as fast."""
         index = next((each.index for each in self._solver.particles.laws if each.label == label), 0)
         speed = self._speed(index)
-        streams = [(_speed_of(stream.emitter), number) for number, stream in enumerate(self._solver.streams)]
+        streams = [(_speed_of(stream.emitter), number) for number, stream in enumerate(self._solver.matter.streams)]
         given, number = max(streams, default=(0.0, 0))
         if given and given >= 0.5 * speed:
             name = self.emitters[number] if number < len(self.emitters) else ""

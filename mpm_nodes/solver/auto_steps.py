@@ -9,17 +9,16 @@ candidate that runs, at first the first one, is left only for one that is cheape
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from mpm_nodes.data import Fact, Facts, Reduction, StepContext
+from mpm_nodes.solver.candidates import Candidates, Choice
 from mpm_nodes.solver.divergence import SimulationDiverged
-from mpm_nodes.solver.program import Program
 from mpm_nodes.solver.rollback import Rollback
 from mpm_nodes.solver.stores import Store
 
-__all__ = ["CHOICE", "Choice", "choose_again", "measure"]
+__all__ = ["CHOICE", "choose_again", "measure"]
 
 CHOICE = Facts(
     "choice",
@@ -68,35 +67,6 @@ WARM, TRIED = 1, 3
 MARGIN = 0.75
 """Share of the running candidate's cost below which another one takes its place."""
 
-LOOK_AGAIN = 10.0
-"""Factor by which dt may change before the choice is made again."""
-
-
-@dataclass
-class Choice:
-    """Which candidate runs, and why.
-
-    Attributes:
-        index: Its place among the candidates.
-        dt: Longest substep of its trial [s].
-        cost: Passes over the particles for a simulated second, of every candidate; infinity where it diverged.
-        names: Presets of the candidates.
-    """
-
-    index: int
-    dt: float
-    cost: tuple[float, ...]
-    names: tuple[str, ...]
-
-    def facts(self) -> dict[str, Any]:
-        """Return what is reported of it."""
-        costs = ["diverged" if math.isinf(cost) else cost for cost in self.cost]
-        return {"chosen": self.names[self.index], "dt": self.dt, "cost": dict(zip(self.names, costs, strict=True))}
-
-    def is_old(self, dt: float) -> bool:
-        """Whether a substep of length `dt` [s] asks for a new choice."""
-        return not self.dt / LOOK_AGAIN < dt < self.dt * LOOK_AGAIN
-
 
 class SeveralPrograms(Protocol):
     """What measuring asks of a solver.
@@ -105,28 +75,13 @@ class SeveralPrograms(Protocol):
         time: Simulated seconds.
         step_context: What its stages are told.
         stage_seconds: Seconds of work by stage.
-        choice: The candidate that runs now and why, None where none was chosen yet.
+        candidates: The substep graphs that it may run.
     """
 
     time: float
     step_context: StepContext
     stage_seconds: dict[str, float]
-    choice: Choice | None
-
-    @property
-    def program(self) -> Program:
-        """The candidate that runs."""
-        ...
-
-    @property
-    def programs(self) -> Sequence[Program]:
-        """The candidates."""
-        ...
-
-    @property
-    def candidate_names(self) -> tuple[str, ...]:
-        """Their presets."""
-        ...
+    candidates: Candidates
 
     @property
     def lasting_stores(self) -> Mapping[str, Store]:
@@ -170,7 +125,7 @@ def measure(solver: SeveralPrograms, time_left: float, check_cancel: Callable[[]
         check_cancel: Raises when the user asked to stop.
     """
     costs, steps = [], []
-    for index in range(len(solver.programs)):
+    for index in range(len(solver.candidates.programs)):
         rollback = Rollback(solver)
         try:
             solver.choose(index)
@@ -179,15 +134,15 @@ def measure(solver: SeveralPrograms, time_left: float, check_cancel: Callable[[]
             rollback.restore()
         costs.append(cost)
         steps.append(dt)
-    held = 0 if solver.choice is None else solver.choice.index
+    held = 0 if solver.candidates.choice is None else solver.candidates.choice.index
     cheapest = min(range(len(costs)), key=costs.__getitem__)
     index = cheapest if math.isinf(costs[held]) or costs[cheapest] < MARGIN * costs[held] else held
-    return Choice(index, steps[index], tuple(costs), solver.candidate_names)
+    return Choice(index, steps[index], tuple(costs), solver.candidates.names)
 
 
 def _cost(solver: SeveralPrograms, time_left: float, check_cancel: Callable[[], None]) -> tuple[float, float]:
     """Return passes for a simulated second, and the length of the longest substep [s]: others may end at the frame."""
-    fixed = sum(STAGES.get(planned.declaration.id, OTHER_STAGE) for planned in solver.program.plan.stages)
+    fixed = sum(STAGES.get(planned.declaration.id, OTHER_STAGE) for planned in solver.candidates.program.plan.stages)
     rates: list[float] = []
     left, longest = time_left, 0.0
     try:

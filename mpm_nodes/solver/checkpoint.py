@@ -71,11 +71,11 @@ class SolverState:
         """Return JSON-able facts and raw arrays that `from_arrays` takes; a live solver's are views until its next substep."""
         if self.solver is None:
             return self._facts, self._arrays
-        solver = self.solver
+        solver, choice = self.solver, self.solver.candidates.choice
         facts: dict[str, Any] = {
             "time": solver.time,
             "substeps": solver.substeps_done,
-            "choice": solver.choice and [solver.choice.index, solver.choice.dt, list(solver.choice.cost), solver.own_dt],
+            "choice": choice and [choice.index, choice.dt, list(choice.cost), solver.candidates.own_dt],
             "kind": _kind(solver),
             "domains": {},
             **solver.share.facts(),
@@ -85,7 +85,7 @@ class SolverState:
             saved = store.save(solver.unsaved(place), copy=False)
             facts["domains"][place], own = saved.to_arrays()
             arrays |= {f"{place} {name}": values for name, values in own.items()}
-        nozzles = {f"nozzle {n}": stream.state() for n, stream in enumerate(solver.streams)}
+        nozzles = {f"nozzle {n}": stream.state() for n, stream in enumerate(solver.matter.streams)}
         arrays |= {name: state for name, state in nozzles.items() if state is not None}
         return facts, arrays
 
@@ -123,7 +123,7 @@ class SolverState:
         for what, its in _kind(solver).items():
             mine = facts["kind"].get(what)
             if others and what == "materials":
-                _check_materials(mine or [], its, any(m.thermal and m.thermal.melt for m in solver.materials))
+                _check_materials(mine or [], its, any(m.thermal and m.thermal.melt for m in solver.matter.materials))
             elif mine != its and others:
                 raise MpmNodesError(
                     f"the {what} of the matter that is there {_differing(mine, its)}; set sources, materials, substeps and "
@@ -140,12 +140,12 @@ class SolverState:
             own = {name.removeprefix(f"{place} "): a for name, a in self._arrays.items() if name.startswith(f"{place} ")}
             store.restore(Saved.from_arrays(facts["domains"][place], own))
         solver.time, solver.substeps_done = begin if others else facts["time"], facts["substeps"]
-        for n, stream in enumerate(solver.streams):
+        for n, stream in enumerate(solver.matter.streams):
             state = self._arrays.get(f"nozzle {n}")
             if isinstance(stream, Stream) and state is not None and (not others or len(state) == len(stream.crossing)):
                 stream.restore(state)
         choice = facts["choice"]
-        if not others or (choice and len(choice[2]) == len(solver.candidate_names)):
+        if not others or (choice and len(choice[2]) == len(solver.candidates.names)):
             solver.resume_choice(choice)
 
 
@@ -188,7 +188,7 @@ def _kind(solver: SubstepSolver) -> dict[str, Any]:
     """Return what must be the same in a resumed solve, by what it is called."""
     from mpm_nodes.solver.coefficients import sampled
 
-    first = [sampled(material, -math.inf) for material in solver.materials]  # keyed ones by their first values
+    first = [sampled(material, -math.inf) for material in solver.matter.materials]  # keyed ones by their first values
     materials: list[Any] = [[m.law, dict(m.params), m.density, m.viscosity] for m in first]
     for material, facts in zip(first, materials, strict=True):  # solves without tables stay as they were stored
         facts += [{name: table.to_json() for name, table in material.tables.items()}] if material.tables else []

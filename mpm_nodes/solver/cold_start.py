@@ -26,14 +26,14 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-import numpy as np
-
 from mpm_nodes import children, compiling
-from mpm_nodes.data import Material, Walls
+from mpm_nodes.data import Walls
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.kernels.compile import jit, sources
+from mpm_nodes.solver.candidates import Candidates
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.kernel_counts import count_of
+from mpm_nodes.solver.matter import Matter
 from mpm_nodes.solver.state import ParticleStore
 
 NOTICE = "compiling kernels for this machine, once"
@@ -55,23 +55,13 @@ class ColdSolver(Protocol):
         ...
 
     @property
-    def recipe(self) -> Any:
-        """What that was planned from."""
+    def candidates(self) -> Candidates:
+        """The substep graphs that it may run."""
         ...
 
     @property
-    def fuse(self) -> bool:
-        """Whether stages are fused."""
-        ...
-
-    @property
-    def dtype(self) -> np.dtype[np.floating[Any]]:
-        """Its float type."""
-        ...
-
-    @property
-    def materials(self) -> tuple[Material, ...]:
-        """Its materials."""
+    def matter(self) -> Matter:
+        """What it is made of."""
         ...
 
     @property
@@ -122,7 +112,7 @@ def _marker(solver: ColdSolver) -> Path:
         sources.package_digest(),
         stages,
         laws,
-        str(solver.dtype),
+        str(solver.particles.dtype),
         solver.colliders.idle,
         bool(solver.colliders.colliders),
         cpu_target.target_context.codegen().magic_tuple(),
@@ -141,7 +131,7 @@ def _choices(knobs: Any) -> Any:
 def _compiling(solver: ColdSolver) -> Iterator[None]:
     """Have a helper while the first substep runs; it may outlive a good one, since reports at the frame's end are compiled too."""
     helper = _start(solver)
-    recipe = solver.recipe
+    recipe = solver.candidates.recipe
     known = count_of(str(recipe.get("preset")) if isinstance(recipe, Mapping) else str(recipe))
     compiling.expect(known.first if known else None)
     collects = gc.isenabled()
@@ -210,12 +200,12 @@ def _count(child: subprocess.Popen) -> None:
 
 def _task(solver: ColdSolver) -> dict[str, Any]:
     """Return what a helper needs to build a tiny solver of the same kind."""
-    materials = tuple(dataclasses.replace(material, params=dict(material.params)) for material in solver.materials)
+    materials = tuple(dataclasses.replace(material, params=dict(material.params)) for material in solver.matter.materials)
     return {
         "materials": materials,
-        "substeps": solver.recipe,
-        "fuse": solver.fuse,
+        "substeps": solver.candidates.recipe,
+        "fuse": solver.candidates.fuse,
         "walls": solver.walls,
-        "dtype": solver.dtype.str,
+        "dtype": solver.particles.dtype.str,
         "collides": bool(solver.colliders.colliders),
     }

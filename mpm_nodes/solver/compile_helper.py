@@ -52,7 +52,7 @@ def help_compile(task: dict[str, Any]) -> list[Exception]:
     step.time, step.time_left, step.dt, step.keep = 0.0, np.inf, TINY_STEP, False
     step.gravity = (0.0, 0.0, 0.0)
     calls = []
-    for index in reversed(range(len(solver.programs))):
+    for index in reversed(range(len(solver.candidates.programs))):
         solver.choose(index)
         solver._dispatch.sample(0.0)
         calls += _late_first(solver)

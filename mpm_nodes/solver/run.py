@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,38 +15,36 @@ from mpm_nodes.data import (
     Emitter,
     MpmNodesError,
     Particles,
+    SingleRank,
     StepContext,
     WallRule,
     Walls,
     domain_named,
-    merge_materials,
 )
 from mpm_nodes.graph.declare.registry import Registry
-from mpm_nodes.graph.plan.substeps import SubstepPlan, recipe_of
+from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.graph.time.clock import Clock, FrameClock
 from mpm_nodes.materials.values import FloatType
-from mpm_nodes.physics import with_further
 from mpm_nodes.solver.advice import Advice
-from mpm_nodes.solver.auto_steps import Choice, choose_again
+from mpm_nodes.solver.auto_steps import choose_again
+from mpm_nodes.solver.candidates import Candidates
 from mpm_nodes.solver.checked import run_checked
-from mpm_nodes.solver.coefficients import KeyedMaterials
 from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.columns import ALWAYS, allocated
-from mpm_nodes.solver.emission import emission_of, material_indices
-from mpm_nodes.solver.further_stores import further_stores
+from mpm_nodes.solver.columns import ALWAYS
+from mpm_nodes.solver.emission import material_indices
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.initial import completed, measure_gradients, origin_of, own_fields
-from mpm_nodes.solver.memory import StageMemories
-from mpm_nodes.solver.periodic import period_of
+from mpm_nodes.solver.initial import completed, measure_gradients, origin_of
+from mpm_nodes.solver.matter import matter_of
 from mpm_nodes.solver.plates import Splines
-from mpm_nodes.solver.program import limiting, programs_of
+from mpm_nodes.solver.program import Program
 from mpm_nodes.solver.ranks.refusals import refuse_plates
 from mpm_nodes.solver.ranks.share import shared_among
 from mpm_nodes.solver.ranks.team import Team
 from mpm_nodes.solver.rollback import Rollback
-from mpm_nodes.solver.sides import TRAVEL, bears_sides, divide, join, spline_width
+from mpm_nodes.solver.sides import TRAVEL, divide, join
 from mpm_nodes.solver.snapshots import snapshot_of
+from mpm_nodes.solver.solve_stores import stores_of
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store
 from mpm_nodes.solver.terms.energy_store import EnergyStore
@@ -102,88 +100,68 @@ class SubstepSolver:
         clock: Clock | None = None,
         team: Team | None = None,
     ) -> None:
-        self.clock = Clock() if clock is None else clock
-        merged, remaps = merge_materials([particles, *(emitter.template for emitter in emitters)])
-        self.materials = with_further(merged)
-        if not len(particles) and not emitters:
-            raise MpmNodesError("solve: there are neither particles nor emitters; wire a source into it")
-        if not self.materials:
-            raise MpmNodesError("solve: the particles have no material; wire a material node into their emitter")
-        self.streams = tuple(emission_of(e, remap, self.clock) for e, remap in zip(emitters, remaps[1:], strict=True))
-        # no particles have no spacing: what streams in says it
-        self.spacing = particles.spacing if len(particles) else min(emitter.template.spacing for emitter in emitters)
-        self.cell_size = float(2.0 * self.spacing if cell_size is None else cell_size)
-        if not (np.isfinite(self.cell_size) and self.cell_size > 0):
-            raise MpmNodesError(f"solve: cell_size = {self.cell_size:g} m; give a finite size > 0")
-        self.dtype: np.dtype[np.floating[Any]] = np.dtype(dtype)
-        self._coefficients = KeyedMaterials(self.materials, self.dtype)
-        laws = self._coefficients.at(self.clock.origin)
-        state_names = tuple(dict.fromkeys(name for law in laws for name in law.names))
-        inputs = tuple(dict.fromkeys(name for law in laws for name in law.loops.law.inputs))
-        self.programs = programs_of(substeps, state_names, fuse, registry, inputs)
-        self.choice: Choice | None = None
-        self.own_dt = 0.0
-        columns = {name for part in [particles, *(e.template for e in emitters)] for name in part.attributes}
-        plans = [program.unfused for program in self.programs]
-        own = own_fields(laws, plans, [particles, *(emitter.template for emitter in emitters)])
-        needed = [name for plan in plans for name in plan.fields_needed["particles"]]
-        names = allocated(needed, (*state_names, *inputs), columns, own)
-        self.particles = ParticleStore(
-            names,
-            cell_size=self.cell_size,
-            dtype=self.dtype,
-            materials=len(self.materials),
-            origin=origin_of(particles, walls, emitters) if origin is None else origin,
-            own_fields=own.values(),
-            apart=next((name for name in ("firm", "body") if name in needed), ""),
-            period=period_of(walls, self.cell_size, plans),
-        )
-        self._bodies_given = "body" in columns
-        self.recipe, self.fuse = recipe_of(substeps), fuse
+        clock = Clock() if clock is None else clock
+        self.matter, remap = matter_of(particles, emitters, clock, np.dtype(dtype))
+        h = _cell_size(2.0 * self.matter.spacing if cell_size is None else cell_size)
+        laws = self.matter.coefficients.at(clock.origin)
+        self.candidates = Candidates(substeps, laws, fuse, registry)
+        sources = [particles, *(emitter.template for emitter in emitters)]
+        place = h, origin_of(particles, walls, emitters) if origin is None else np.asarray(origin, float)
+        self.stores = stores_of(self.matter, self.candidates, laws, sources, walls, place)
         self.particles.laws = laws
-        self.transient = frozenset.intersection(*(program.transient for program in self.programs))
-        self.transient -= {("particles", name) for name in (*columns, *ALWAYS)}
-        self.grid = GridStore(self.particles, {name for plan in plans for name in plan.fields_needed.get("grid", ())})
-        self.share = shared_among(team, self.particles, self.grid, plans)
-        self.energy = EnergyStore(self.grid)
-        self.stores: dict[str, Store] = {
-            "particles": self.particles,
-            "grid": self.grid,
-            "energy": self.energy,
-            "colliders": Store(),
-        }
-        self.walls, self.gravity, self.checked = walls, gravity, checked
+        self.memory, self.stage_seconds = self.candidates.new_memories(), self.candidates.new_seconds()
+        share = shared_among(team, self.particles, self.grid, self.candidates.plans)
         self.advice = Advice(self)
+        self.step_context = StepContext(cell_size=h, dt_min=dt_min, dt_max=dt_max, share=share, checked=checked, advise=self.advice)
+        self.walls, self.gravity = walls, gravity
         self.wall_motion: Callable[[float], Walls] | None = None
-        self.step_context = StepContext(cell_size=self.cell_size, dt_min=dt_min, dt_max=dt_max, share=self.share, checked=checked)
-        self.step_context.advise = self.advice
-        self.time, self.until, self.substeps_done, self.frame = 0.0, math.inf, 0, self.clock.origin
-        stages = [planned.id for program in self.programs for planned in program.plan.stages]
-        self.stage_seconds: dict[str, float] = dict.fromkeys(["sort", *stages], 0.0)
-        self.program = self.programs[0]
-        self.stores |= further_stores([program.unfused for program in self.programs], self.stores)
-        self.memory = StageMemories(
-            {f"{n} {key}": memory for n, each in enumerate(self.programs) for key, memory in each.plan.new_memories().items()}
-        )
-        self.grid.spline = int(max(map(spline_width, plans)))
-        self.spline_width = self.cell_size * self.grid.spline
-        self._bears_sides = all(map(bears_sides, plans))
+        self.time, self.until, self.substeps_done, self.frame = 0.0, math.inf, 0, clock.origin
         self._place_colliders(colliders, None, None)
-        if any(("particles", "id") in planned.writes for program in self.programs for planned in program.plan.stages):
-            self.particles.reserve(len(particles) * 5 // 4)  # stages make particles: room from the start saves moving them all
-        initial = dict(particles.attributes)
-        initial["material"] = remaps[0][initial.get("material", np.zeros(len(particles), np.int32))]
-        self._add(completed(initial, particles, self.materials, self.dtype))
-        self._limiting = limiting((*state_names, *inputs))
-        # the velocity gradient must be there when the limits of dt are measured again
-        deletes = walls is not None and WallRule.DELETE in walls.sides
-        self._lasting = bool(emitters) or deletes or self._coefficients.keyed
+        if self.candidates.makes_particles:
+            self.particles.reserve(len(particles) * 5 // 4)  # room from the start saves moving them all
+        first = dict(particles.attributes)
+        first["material"] = remap[first.get("material", np.zeros(len(particles), np.int32))]
+        self._add(completed(first, particles, self.matter.materials, self.matter.dtype))
         self._emit(-math.inf, 0.0)  # what is there at the initial state
-        self._gradients_known = "velocity_gradient" in columns
+
+    @property
+    def particles(self) -> ParticleStore:
+        """The particles."""
+        return cast("ParticleStore", self.stores["particles"])
+
+    @property
+    def grid(self) -> GridStore:
+        """The grid."""
+        return cast("GridStore", self.stores["grid"])
+
+    @property
+    def energy(self) -> EnergyStore:
+        """The energy of implicit steps."""
+        return cast("EnergyStore", self.stores["energy"])
+
+    @property
+    def colliders(self) -> ColliderSet:
+        """Bodies and walls."""
+        return cast("ColliderSet", self.stores["colliders"])
+
+    @property
+    def share(self) -> SingleRank:
+        """What this process agrees on with other ranks."""
+        return self.step_context.share
+
+    @property
+    def cell_size(self) -> float:
+        """Grid spacing h [m]."""
+        return self.step_context.cell_size
+
+    @property
+    def program(self) -> Program:
+        """The substep graph that runs."""
+        return self.candidates.program
 
     @property
     def plan(self) -> SubstepPlan:
-        """The substep plan that runs."""
+        """Its plan."""
         return self.program.plan
 
     @property
@@ -202,10 +180,10 @@ class SubstepSolver:
         if place not in self.stores:
             return frozenset()
         fields = domain_named(place).fields
+        brought = {("particles", name) for name in (*self.matter.columns, *ALWAYS)}
+        transient = self.candidates.transient - brought
         return frozenset(
-            name
-            for name in self.stores[place].names
-            if (place, name) in self.transient or (name in fields and not fields[name].saved)
+            name for name in self.stores[place].names if (place, name) in transient or (name in fields and not fields[name].saved)
         )
 
     # ---------------------------------------------------------------- running
@@ -221,13 +199,14 @@ class SubstepSolver:
     def _place_colliders(self, colliders: Sequence[Collider], clock: FrameClock | None, previous: ColliderSet | None) -> None:
         span = (0.0, 0.0) if clock is None else (clock.begin, clock.end)
         walls = WallSet(self.walls, self.particles.origin, self.wall_motion, span)
-        two_sided = Splines(self.spline_width, self.cell_size) if self._bears_sides else None
-        self.colliders = ColliderSet(colliders, walls, self.dtype, self.particles.origin, previous, clock, two_sided)
-        self.stores["colliders"] = self.colliders
+        two_sided = Splines(self.spline_width, self.cell_size) if self.candidates.bear_sides else None
+        self.stores["colliders"] = ColliderSet(
+            colliders, walls, self.matter.dtype, self.particles.origin, previous, clock, two_sided
+        )
         self.particles.travelled = math.inf  # the plates may be others
         if self.share.several:
             refuse_plates(self.colliders)
-        self.choose(self.programs.index(self.program))
+        self.choose(self.candidates.index)
 
     def begin_frame(self, clock: FrameClock, colliders: Sequence[Collider], emitters: Sequence[Emitter]) -> None:
         """Take the bodies and emitters of a frame, which end it where they say.
@@ -240,19 +219,19 @@ class SubstepSolver:
         self.until, self.step_context.frame_at = clock.end, clock.frame_at
         self.forget_past()
         self.set_colliders(colliders, clock)
-        for stream, emitter in zip(self.streams, emitters, strict=True):
-            stream.follow(emitter, material_indices(emitter.template, self.materials), clock)
+        for stream, emitter in zip(self.matter.streams, emitters, strict=True):
+            stream.follow(emitter, material_indices(emitter.template, self.matter.materials), clock)
 
     def mark(self) -> Callable[[], None]:
         """Return what puts the solver back to where it is now, but for the seconds that its stages took; it may be called again."""
-        rollback, index = Rollback(self), self.programs.index(self.program)
-        held = self.choice, self.own_dt, self.substeps_done, self._gradients_known
+        rollback, tried = Rollback(self), self.candidates
+        held, index, substeps_done = (tried.choice, tried.own_dt), tried.index, self.substeps_done
 
         def come_back() -> None:
             seconds = dict(self.stage_seconds)
             rollback.restore()
             self.stage_seconds.update(seconds)
-            self.choice, self.own_dt, self.substeps_done, self._gradients_known = held
+            (tried.choice, tried.own_dt), self.substeps_done = held, substeps_done
             self.choose(index)
             self.forget_past()
 
@@ -264,13 +243,13 @@ class SubstepSolver:
             store.forget_past()
 
     @property
-    def candidate_names(self) -> tuple[str, ...]:
-        """Presets of the candidates of `substeps="auto"`."""
-        return tuple(program.recipe["preset"] for program in self.programs)
+    def spline_width(self) -> float:
+        """Width of the widest splines [m]."""
+        return self.cell_size * self.grid.spline
 
     def choose(self, index: int) -> None:
         """Run one of the candidates of `substeps="auto"` from now on (of other solves there is one)."""
-        self.program = self.programs[index]
+        self.candidates.program = self.candidates.programs[index]
         mine = f"{index} "
         memories = {key.removeprefix(mine): each for key, each in self.memory.memories.items() if key.startswith(mine)}
         self._dispatch = self.program.plan.bind(self.stores, self.step_context, memories)
@@ -302,17 +281,17 @@ class SubstepSolver:
         """
         step = self.step_context
         self.frame = frame
-        if not (self.substeps_done or self._gradients_known):
+        if not (self.substeps_done or "velocity_gradient" in self.matter.columns):
             self._prepare()
             measure_gradients(self.particles, self.grid)
-            self._gradients_known = True
-        if dt is None and len(self.programs) > 1:
-            if self.choice is None or self.choice.is_old(self.own_dt):
-                self.choice = choose_again(self, time_left, check_cancel)
-                self.own_dt = self.choice.dt
+        tried = self.candidates
+        if dt is None and len(tried.programs) > 1:
+            if tried.choice is None or tried.choice.is_old(tried.own_dt):
+                tried.choice = choose_again(self, time_left, check_cancel)
+                tried.own_dt = tried.choice.dt
         self.run_stages(dt, time_left, check_cancel, keep)
-        if step.dt < time_left * (1.0 - 1e-9) or step.dt > self.own_dt:
-            self.own_dt = step.dt  # what is left of a frame says nothing of the pace
+        if step.dt < time_left * (1.0 - 1e-9) or step.dt > tried.own_dt:
+            tried.own_dt = step.dt  # what is left of a frame says nothing of the pace
         end = self.time + step.dt
         if abs(end - self.until) <= 1e-9 * step.dt:
             end = self.until  # what is due at the end of a frame is not put off by rounding
@@ -325,10 +304,10 @@ class SubstepSolver:
 
     def _emit(self, begin: float, end: float) -> None:
         """Add what the emitters bring in (begin, end], simulated seconds."""
-        for stream in self.streams:
+        for stream in self.matter.streams:
             columns = stream.between(begin, end)
             if columns is not None:
-                self._add(completed(columns, stream.emitter.template, self.materials, self.dtype))
+                self._add(completed(columns, stream.emitter.template, self.matter.materials, self.matter.dtype))
 
     def run_stages(self, dt: float | None, time_left: float, check_cancel: Callable[[], None], keep: bool = False) -> float:
         """Run the stages of one substep on the particles, without emitters and without advancing the time; returns dt [s].
@@ -342,13 +321,13 @@ class SubstepSolver:
             raise MpmNodesError("substep: no stage of this graph chooses dt; give step(dt=...) or add choose_time_step")
         step.dt = min(dt, time_left) if dt is not None else 0.0
         step.check_cancel, step.limit = check_cancel, None
-        speed = math.inf
+        speed, lasting = math.inf, self._lasting
         for store in self.stores.values():
             store.begin_substep()
         self._prepare()
         self._dispatch.sample(self.frame)
-        if self._coefficients.keyed:
-            self.particles.laws = self._coefficients.at(self.frame)
+        if self.matter.coefficients.keyed:
+            self.particles.laws = self.matter.coefficients.at(self.frame)
             self.particles.limits = None
         for planned, call, grid_is_empty in zip(
             self._dispatch.stages, self._dispatch.calls, self.program.grid_is_empty, strict=True
@@ -360,18 +339,18 @@ class SubstepSolver:
             if planned.declaration.joins and len(self.colliders.plates):
                 self.colliders.pose(self.time, self.time + step.dt)
                 join(self.grid, self.particles, self.colliders)
-            if self._limiting & planned.writes:
+            if self.candidates.limiting & planned.writes:
                 self.particles.limits = None
             step.keep = (
                 keep
-                or self.checked
-                or self._lasting
+                or step.checked
+                or lasting
                 or self.program.lasting
                 or self.memory.keep_next
                 or step.dt >= step.time_left * (1.0 - 1e-9)
             )
             try:
-                if self.checked:
+                if step.checked:
                     run_checked(planned, call, {**self.stores, "memory": self.memory}, step.report)
                 else:
                     call()
@@ -387,10 +366,10 @@ class SubstepSolver:
         return step.dt
 
     def resume_choice(self, choice: Sequence[Any] | None) -> None:
-        """Go on with the choice that a checkpoint holds: (index, dt, costs, own dt), or None."""
+        """Go on with the choice that a checkpoint holds, or with none."""
         if choice is not None:
-            self.choice, self.own_dt = Choice(choice[0], choice[1], tuple(choice[2]), self.candidate_names), choice[3]
-            self.choose(self.choice.index)
+            self.candidates.resume(choice)
+            self.choose(choice[0])
 
     def advance(self, duration: float, dt: float | None = None) -> int:
         """Run substeps for `duration` seconds and return how many."""
@@ -399,6 +378,12 @@ class SubstepSolver:
             self.step(dt, time_left=end - self.time, keep=False)
             count += 1
         return count
+
+    @property
+    def _lasting(self) -> bool:
+        """Whether particles or coefficients change beside the stages: limits of dt are measured again then, from what is stored."""
+        deletes = self.walls is not None and WallRule.DELETE in self.walls.sides
+        return bool(self.matter.streams) or deletes or self.matter.coefficients.keyed
 
     def _prepare(self) -> None:
         """Sort when a particle could leave its tile, when particles came or went, or when the order has aged."""
@@ -415,7 +400,7 @@ class SubstepSolver:
 
     def _add(self, columns: Mapping[str, np.ndarray]) -> None:
         count = len(columns["position"])
-        if self.particles.apart == "body" and not self._bodies_given:
+        if self.particles.apart == "body" and "body" not in self.matter.columns:
             columns = {**columns, "body": columns["material"]}
         elif self.particles.apart == "firm":
             firm = np.array([law.moduli.shear > 0.0 for law in self.particles.laws], np.int32)
@@ -427,3 +412,10 @@ class SubstepSolver:
     def snapshot(self, names: Sequence[str] | None = None, frame: float | None = None) -> Particles:
         """Return frozen particles in the order of their ids, per simulated second; see `snapshot_of`."""
         return snapshot_of(self, names, frame)
+
+
+def _cell_size(value: float) -> float:
+    h = float(value)
+    if not (np.isfinite(h) and h > 0):
+        raise MpmNodesError(f"solve: cell_size = {h:g} m; give a finite size > 0")
+    return h

@@ -7,8 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, Material, Particles, SingleRank, Walls
+from mpm_nodes.data import ATTRIBUTES, Particles, SingleRank, Walls
 from mpm_nodes.solver.coefficients import sampled
+from mpm_nodes.solver.matter import Matter
 from mpm_nodes.solver.periodic import within
 from mpm_nodes.solver.state import ParticleStore
 
@@ -19,20 +20,21 @@ class Seen(Protocol):
     """What is looked at of a solve.
 
     Attributes:
-        share: This rank's part of the solve.
         frame: Fractional frame of the last substep.
         time: Simulated seconds.
-        spacing: Particle spacing [m].
         walls: Its walls.
-        materials: Its materials.
+        matter: What it is made of.
     """
 
-    share: SingleRank
     frame: float
     time: float
-    spacing: float
     walls: Walls | None
-    materials: tuple[Material, ...]
+    matter: Matter
+
+    @property
+    def share(self) -> SingleRank:
+        """This rank's part of the solve."""
+        ...
 
     @property
     def particles(self) -> ParticleStore:
@@ -55,9 +57,9 @@ def snapshot_of(solver: Seen, names: Sequence[str] | None = None, frame: float |
     order = np.argsort(_of_all(solver, "id"), kind="stable")
     columns = {name: _of_all(solver, name)[order] for name in ("position", *chosen)}
     columns["position"] = within(columns["position"], solver.walls, store.period)
-    materials = tuple(sampled(material, solver.frame if frame is None else frame) for material in solver.materials)
+    materials = tuple(sampled(material, solver.frame if frame is None else frame) for material in solver.matter.materials)
     own = {name: store.table[name] for name in columns if name not in ATTRIBUTES}
-    return Particles(columns, materials, solver.spacing, solver.time, own)
+    return Particles(columns, materials, solver.matter.spacing, solver.time, own)
 
 
 def _of_all(solver: Seen, name: str) -> np.ndarray:

@@ -49,7 +49,7 @@ def surround(run: SubstepSolver, ambient: Sequence[Ambient]) -> None:
     Raises:
         MpmNodesError: The substeps carry no heat, or have no surface, or there is air twice.
     """
-    plans = [program.unfused for program in run.programs]
+    plans = run.candidates.plans
     if any(each.tension is None for each in ambient):
         refuse_unread_ambient(plans)
     if any(each.tension is not None for each in ambient):

@@ -55,7 +55,7 @@ def stored_energy(solver: SubstepSolver) -> float:
     """Return sum V0 psi [J] over all materials."""
     kind, volume = solver.particles.unpack("material"), column(solver, "volume")
     total = 0.0
-    for index, each in enumerate(solver.materials):
+    for index, each in enumerate(solver.matter.materials):
         mine = kind == index
         if mine.any():
             state = {name: column(solver, name)[mine] for name in law(each.law).state}

@@ -61,7 +61,7 @@ def energy_of_shape(solver: SubstepSolver) -> float:
     """Return sum V0 mu/2 (tr b - 3) [J], b of determinant 1."""
     F = column(solver, "deformation")
     trace = (F**2).sum((1, 2)) * np.linalg.det(F) ** (-2.0 / 3.0)
-    return float(0.5 * moduli(solver.materials[0]).shear * column(solver, "volume") @ (trace - 3.0))
+    return float(0.5 * moduli(solver.matter.materials[0]).shear * column(solver, "volume") @ (trace - 3.0))
 
 
 class StretchedBlock(VerificationProblem):

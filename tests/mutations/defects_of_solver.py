@@ -124,7 +124,7 @@ DEFECTS = (
     Defect(
         "what is left of a frame counts as the pace",
         "mpm_nodes/solver/run.py",
-        "if step.dt < time_left * (1.0 - 1e-9) or step.dt > self.own_dt:",
+        "if step.dt < time_left * (1.0 - 1e-9) or step.dt > tried.own_dt:",
         "if step.dt > 0.0:",
         "tests/solver/test_auto_steps.py::test_what_is_left_of_a_frame_asks_for_no_new_choice",
     ),

@@ -122,9 +122,9 @@ def rounding(run: SubstepSolver, substeps: int, dt: float) -> dict[str, float]:
     n substeps. Both ways round again in each, and what is there is carried on: stable explicit elasticity does not amplify it,
     a velocity gradient and contact do by 1 + dt |L| a substep. Hence n (1 + dt |L|)^n.
     """
-    state, h, eps = attributes(run), run.cell_size, float(np.finfo(run.dtype).eps)
+    state, h, eps = attributes(run), run.cell_size, float(np.finfo(run.particles.dtype).eps)
     size = {name: float(np.abs(column).max()) for name, column in state.items()}
-    density = min(material.density for material in run.materials)
+    density = min(material.density for material in run.matter.materials)
     limits = list(run.particles.law_limits())
     modulus = max(law.density * wave**2 + law.viscosity * gradient for law, _, gradient, wave in limits)
     speed = size["velocity"] + h * size["affine"] + dt * size["stress"] / (density * h) + dt * 9.81

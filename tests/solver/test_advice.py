@@ -136,7 +136,7 @@ def test_a_liquid_with_many_substeps_is_told_why_and_what_to_take():
     softer.step(time_left=1.0 / 24.0)
     assert "would do" not in softer.advice.of_many(560, **facts)
     for other in (solver_of(named_material("jelly")), solver_of(honey, "incompressible")):
-        assert other.advice.of_many(560, limit="elastic wave", limit_material=other.materials[0].label) == ""
+        assert other.advice.of_many(560, limit="elastic wave", limit_material=other.matter.materials[0].label) == ""
 
 
 def test_no_text_of_a_stage_names_what_is_not_there():

@@ -15,7 +15,8 @@ from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.reports.problems import GraphError
 from mpm_nodes.physics.surface_tension.stages.surface_tension import longest_step
 from mpm_nodes.solver import auto_steps
-from mpm_nodes.solver.auto_steps import Choice, measure
+from mpm_nodes.solver.auto_steps import measure
+from mpm_nodes.solver.candidates import Choice
 from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.divergence import SimulationDiverged
 
@@ -61,7 +62,7 @@ def test_the_running_candidate_is_left_only_for_a_clearly_cheaper_one(monkeypatc
     solver = auto_solver()
     kept = held or 0
     for other_cost, index in ((0.9, kept), (0.76, kept), (0.7, 1 - kept), (float("inf"), kept)):
-        solver.choice = None if held is None else Choice(held, 1e-3, (1.0, 1.0), solver.candidate_names)
+        solver.candidates.choice = None if held is None else Choice(held, 1e-3, (1.0, 1.0), solver.candidates.names)
         given = iter((1.0, other_cost) if kept == 0 else (other_cost, 1.0))
         monkeypatch.setattr(auto_steps, "_cost", lambda *_, given=given: (next(given), 1e-3))
         assert measure(solver, 0.01, lambda: None).index == index
@@ -73,7 +74,7 @@ def test_a_candidate_that_diverges_costs_infinitely_much(monkeypatch):
     run = solver.run_stages
 
     def fails_explicitly(*arguments):
-        if solver.program is solver.programs[0]:
+        if solver.program is solver.candidates.programs[0]:
             raise SimulationDiverged("too fast")
         return run(*arguments)
 
@@ -90,11 +91,11 @@ def test_a_much_longer_or_shorter_step_asks_for_a_new_choice():
 
 def test_a_resumed_solve_keeps_the_choice(monkeypatch):
     """A checkpoint holds the choice: a resumed solve does not measure again, and goes on with equal bits."""
-    monkeypatch.setattr(auto_steps, "_cost", lambda solver, *_: (float(solver.program is solver.programs[0]), 1e-3))
+    monkeypatch.setattr(auto_steps, "_cost", lambda solver, *_: (float(solver.program is solver.candidates.programs[0]), 1e-3))
     solver, other = auto_solver(), auto_solver()
     solver.advance(0.003)
     SolverState.from_arrays(*SolverState(solver).to_arrays()).revive(other)
-    assert other.program is other.programs[1] and other.own_dt == solver.own_dt
+    assert other.program is other.candidates.programs[1] and other.candidates.own_dt == solver.candidates.own_dt
     monkeypatch.setattr(auto_steps, "_cost", pytest.fail)
     for each in (solver, other):
         each.advance(0.002)
@@ -106,11 +107,11 @@ def test_what_is_left_of_a_frame_asks_for_no_new_choice(monkeypatch):
     solver = auto_solver()
     choice = measure(solver, 0.0020001, lambda: None)
     assert choice.dt > 1e-4
-    solver.choice, solver.own_dt = Choice(0, 2e-4, (1.0, 1.0), solver.candidate_names), 2e-4
+    solver.candidates.choice, solver.candidates.own_dt = Choice(0, 2e-4, (1.0, 1.0), solver.candidates.names), 2e-4
     monkeypatch.setattr("mpm_nodes.solver.run.choose_again", pytest.fail)
     for length in (2e-4, 1e-7, 2e-4):
         solver.step(time_left=length)
-    assert solver.own_dt == 2e-4
+    assert solver.candidates.own_dt == 2e-4
 
 
 def test_two_cooks_choose_alike(tmp_path):
@@ -159,7 +160,7 @@ def test_capillary_waves_limit_the_explicit_surface_alone(monkeypatch):
     drop = Material("liquid", {"bulk_modulus": 1e4}, 1.0, surface_tension=SurfaceTension(100.0))
     substeps = {"preset": "auto_surface_tension", "set": {"contact_angle": 60.0, "tolerance": 1e-5}}
     solver = SubstepSolver(cube(drop), substeps, dtype=np.float64, dt_max=0.002, gravity=(0.0, 0.0, 0.0))
-    knobs = [{planned.id: planned.knobs for planned in program.plan.stages} for program in solver.programs]
+    knobs = [{planned.id: planned.knobs for planned in program.plan.stages} for program in solver.candidates.programs]
     assert [each["set_tension"]["contact_angle"] for each in knobs] == [60.0, 60.0]
     cost, steps = auto_steps._cost, []
     monkeypatch.setattr(auto_steps, "_cost", lambda *given: steps.append(cost(*given)) or steps[-1])
@@ -186,11 +187,12 @@ def test_matter_that_hardly_compresses_takes_the_projection(preset):
     solver = SubstepSolver(block, preset, dtype=np.float64, dt_max=0.0105)
     solver.advance(2e-4)
     falling = solver.snapshot()["velocity"].mean(axis=0)
-    solver.choice = None
+    solver.candidates.choice = None
     solver.step(time_left=0.02)
-    assert solver.choice.index == 1 and solver.choice.dt == 0.01 and solver.choice.cost[0] > 3.0 * solver.choice.cost[1]
+    choice = solver.candidates.choice
+    assert choice.index == 1 and choice.dt == 0.01 and choice.cost[0] > 3.0 * choice.cost[1]
     after = solver.snapshot()
-    assert np.allclose(after["velocity"].mean(axis=0), falling + [0.0, -9.81 * solver.choice.dt, 0.0], rtol=0.0, atol=1e-9)
+    assert np.allclose(after["velocity"].mean(axis=0), falling + [0.0, -9.81 * choice.dt, 0.0], rtol=0.0, atol=1e-9)
     assert np.allclose(np.linalg.det(after["deformation"]), 1.0, rtol=0.0, atol=1e-6)
 
 
@@ -198,14 +200,14 @@ def test_a_preset_with_candidates_has_settings_of_its_own():
     """They reach the candidates that know them, and give way to those of the user."""
     for given, taken in (({}, True), ({"of_laws": False}, False)):
         solver = SubstepSolver(cube(JELLY), {"preset": "auto_incompressible", "set": given}, fuse=False)
-        knobs = [{planned.id: planned.knobs for planned in program.plan.stages} for program in solver.programs]
+        knobs = [{planned.id: planned.knobs for planned in program.plan.stages} for program in solver.candidates.programs]
         assert "measure_dilation" not in knobs[0] and knobs[1]["measure_dilation"]["of_laws"] is taken
 
 
 def test_settings_go_to_the_candidates_that_know_them():
     """A parameter of one candidate alone is set there; one of none is refused by name."""
     solver = SubstepSolver(cube(JELLY), {"preset": "auto", "set": {"tolerance": 1e-5, "cfl": 0.3}}, fuse=False)
-    knobs = [{planned.id: planned.knobs for planned in program.plan.stages} for program in solver.programs]
+    knobs = [{planned.id: planned.knobs for planned in program.plan.stages} for program in solver.candidates.programs]
     assert knobs[1]["minimise_energy"]["tolerance"] == 1e-5
     assert [each["choose_time_step"]["cfl"] for each in knobs] == [0.3, 0.3]
     with pytest.raises(GraphError, match="nonsense"):

@@ -113,7 +113,7 @@ def test_what_cannot_be_mended_ends_as_before(monkeypatch):
 
 def test_candidates_are_chosen_again_as_they_were(monkeypatch):
     """Of a solve that chooses its substeps, the choice is put back with the state: the implicit one, whatever the clock says."""
-    monkeypatch.setattr(auto_steps, "_cost", lambda solver, *_: (9.0 - 8.0 * solver.programs.index(solver.program), 0.02))
+    monkeypatch.setattr(auto_steps, "_cost", lambda solver, *_: (9.0 - 8.0 * solver.candidates.index, 0.02))
     tried = fail_above(monkeypatch, 0.5)
     events: list[dict] = []
     execute(scene("auto"), on_event=events.append)

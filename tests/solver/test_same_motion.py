@@ -34,7 +34,7 @@ def _the_last_candidate_is_the_cheapest(monkeypatch):
 
     def cost(solver, *arguments):
         dt = tried(solver, *arguments)[1]
-        return 9.0 - solver.programs.index(solver.program) * 8.0, dt
+        return 9.0 - solver.candidates.index * 8.0, dt
 
     monkeypatch.setattr(auto_steps, "_cost", cost)
 
