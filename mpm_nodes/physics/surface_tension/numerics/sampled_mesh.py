@@ -29,7 +29,7 @@ class SampledMesh(NamedTuple):
     Attributes:
         points: Shape (n, 3) [m].
         corners: Points of each triangle, counter-clockwise seen from outside, shape (triangles, 3), int64.
-        group: Of `liquid_pairs.LiquidPairs`, 0 where there are no pairs.
+        group: Of `materials.LiquidPairs`, 0 where there are no pairs.
         shares: Of space that matter of each group fills at the points, shape (groups, n); none where there are no pairs.
         inside: Which particles it is around, shape (particles,), bool.
     """
