@@ -49,6 +49,7 @@ _MODULES = (
     "face_contact",
     "settling",
     "moving_liquid",
+    "breaking_dams",
     "surface_tension",
     "viscous_swing",
     "wetting",
