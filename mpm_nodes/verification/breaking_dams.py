@@ -71,6 +71,7 @@ class Dam:
             concatenate(matter),
             {"preset": "incompressible", "set": {"slip": self.slip}},
             cell_size=h,
+            origin=(0.0, 0.0, 0.0),
             walls=walled(low, low + h * np.array([LONG, 10 * HIGH, self.deep]), self.rule),
             gravity=(0.0, -GRAVITY, 0.0),
             dt_max=0.01,
@@ -122,11 +123,11 @@ BLOCKED = {
 class BreakingDams(VerificationProblem):
     """A column of liquid that is let go under the projection runs out as measured, gains no energy, and does not burst.
 
-    Scene: a column of 0.3 x 0.6 m on cells of 3 cm, in a box of 1.44 m, for 2 s, in the substeps of the preset; of 300 to 2000 kg/m^3,
-        walls that let slip or let go, on the nodes and between them, alone and onto two blocks of rubber (4e5 Pa).
-    Exact: the front's measured path (n^2 = 2), and x <= a + 2 sqrt(g H) t of shallow water (Ritter 1892); kinetic and potential energy
-        no more than at first: gravity, transfers and projections only take some; the head of the fastest front, (2 sqrt(g H))^2 / 2g,
-        for how high the liquid splashes: 2 H.
+    Scene: a column of 0.3 x 0.6 m on cells of 3 cm, in a box of 1.44 m, for 2 s, in the substeps of the preset; of 300 to
+        2000 kg/m^3, walls that let slip or let go, on the nodes and between them, alone and onto two blocks of rubber (4e5 Pa).
+    Exact: the front's measured path (n^2 = 2), and x <= a + 2 sqrt(g H) t of shallow water (Ritter 1892); kinetic and potential
+        energy no more than at first: gravity, transfers and projections only take some; for how high the liquid splashes, the head
+        of the fastest front, (2 sqrt(g H))^2 / 2g = 2 H.
     Tolerance: 10 % of the front's place and a cell, of which it is smeared; two cells ahead of Ritter's, as in `dam_break`; what
         rounding y and v to single precision adds in each substep, 3 / 2^24 of the energy; a cell above 2 H.
     """

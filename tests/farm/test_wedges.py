@@ -9,11 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from walking_shot import cooked
 
 from mpm_nodes import cli, wedge
 from mpm_nodes.data import FrameContext, InputError, MpmNodesError
+from mpm_nodes.farm import gather as gathering
 from mpm_nodes.farm.gather import gather
 from mpm_nodes.farm.job import load_job, make_job
 from mpm_nodes.graph.declare import node
@@ -134,3 +136,16 @@ def test_the_stage_of_wedges_opens_in_blender(tmp_path):
     assert (first, last) == (1, 3)
     written = [read_points(job.folder / "wedges/000/cache/r001/cache.usda", frame)["position"] for frame in (1, 3)]
     assert [high, low] == pytest.approx([float(points[:, 1].max()) for points in written], abs=1e-6) and high - low > 0.03
+
+
+def test_centre_and_speed_of_a_wedge_are_those_of_its_mass(monkeypatch, tmp_path):
+    """Three kilograms at one end count three times as much as the one at the other."""
+    points = {
+        "position": np.array([[0.0, 1.0, 0.0], [4.0, 3.0, -8.0]]),
+        "mass": np.array([3.0, 1.0]),
+        "velocity": np.array([[0.0, 2.0, 0.0], [6.0, 0.0, 8.0]]),
+    }
+    monkeypatch.setattr("usd_io.stage_reader.read_points", lambda *_: points)
+    found = gathering._matter(tmp_path / "shot.usda", 1)
+    centre = {"centre_x": 1.0, "centre_y": 1.5, "centre_z": -2.0}
+    assert found == {"low": 1.0, "high": 3.0, "width": 8.0, **centre, "speed": 4.0}
