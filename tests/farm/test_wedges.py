@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -149,3 +150,13 @@ def test_centre_and_speed_of_a_wedge_are_those_of_its_mass(monkeypatch, tmp_path
     found = gathering._matter(tmp_path / "shot.usda", 1)
     centre = {"centre_x": 1.0, "centre_y": 1.5, "centre_z": -2.0}
     assert found == {"low": 1.0, "high": 3.0, "width": 8.0, **centre, "speed": 4.0}
+
+
+@pytest.mark.parametrize(("there", "state"), [(0, "not begun"), (5, "unfinished"), (6, "done")])
+def test_a_wedge_is_done_with_its_last_frame(monkeypatch, tmp_path, there, state):
+    """Six frames, 3 to 8, and not five."""
+    monkeypatch.setattr(gathering, "_records", lambda _: iter([{"facts": {"substeps": 4, "dt_min": 0.1}}] * there))
+    monkeypatch.setattr(gathering, "_stage", lambda *_: None)
+    job = SimpleNamespace(folder=tmp_path, frames=(3, 8), start=3, chunk=None)
+    found = gathering.figures_of(job, SimpleNamespace(folder="w0001", solve_bytes=0, frames_bytes=0))
+    assert (found["state"], found["frames"], found["substeps"]) == (state, there, 4 * there)

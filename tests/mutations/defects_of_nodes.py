@@ -352,4 +352,11 @@ DEFECTS = (
         "return int(now)",
         "tests/graph/test_resume.py::test_resume_without_frames_goes_on_to_the_end_of_the_shot",
     ),
+    Defect(
+        "a wedge is done a frame too early",
+        "mpm_nodes/farm/gather.py",
+        "job.frames[0]) + 1\n",
+        "job.frames[0])\n",
+        "tests/farm/test_wedges.py::test_a_wedge_is_done_with_its_last_frame",
+    ),
 )
