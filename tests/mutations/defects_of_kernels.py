@@ -261,13 +261,6 @@ DEFECTS = (
         "tests/materials/test_law_loops.py::test_limits_kernel_sees_what_is_not_finite",
     ),
     Defect(
-        "a wall lets go of the floor where both meet",
-        "mpm_nodes/kernels/projection/solid_faces.py",
-        "if slides and state[c] == HELD:",
-        "if slides and state[c] < 0:",
-        "tests/solver/test_projection.py::test_a_pool_between_walls_off_the_nodes_stays_at_rest",
-    ),
-    Defect(
         "walls shut the edge that they leave open",
         "mpm_nodes/kernels/projection/solid_faces.py",
         "(TOUCHING - 0.5 if slides else TOUCHING) * h",

@@ -359,4 +359,11 @@ DEFECTS = (
         "job.frames[0])\n",
         "tests/farm/test_wedges.py::test_a_wedge_is_done_with_its_last_frame",
     ),
+    Defect(
+        "accelerations take the pace once",
+        "mpm_nodes/graph/time/clock.py",
+        '"s^2": 2, "s2"',
+        '"s^2": 1, "s2"',
+        "tests/graph/test_clock.py::test_rates_are_found_by_their_units",
+    ),
 )

@@ -61,11 +61,8 @@ def _take(c, axis, rule, friction, normal, velocity, faces):
     """Note that a face lies in a body: held where its rule is sticky, or its own axis the (first) one nearest to the normal."""
     (v0, v1, v2), (state, speed, contact, inside, _) = velocity, faces
     v, main = _along(axis, velocity), _main_axis(normal)
-    slides = rule != STICKY and main != axis
-    if slides and state[c] == HELD:  # in a floor and a wall at once, it is the floor that nothing passes
-        return
     contact[4 * c], inside[3 * c + OUTWARDS] = 0.0, 0.0
-    if not slides:
+    if rule == STICKY or main == axis:
         state[c], speed[c] = HELD, v
         if rule == SEPARATE:
             contact[4 * c], contact[4 * c + 1] = 1.0 if _along(axis, normal) > 0.0 else -1.0, friction
@@ -135,7 +132,8 @@ def _faces_at(g, axis, place, dt, walls, bodies, which, faces):
         for n in range(64):
             row = (n >> 4) if along == 0 else (((n >> 2) & 3) if along == 1 else (n & 3))
             above = sign * (low + h * (row + offset) - box[side & 1, along])
-            # a wall that lets slip holds nothing of a row of cells that it leaves open in part: where two meet, both would shut it
+            # what a wall leaves open in part is not its own: where it meets a floor it would let go of what that holds, and where
+            # two meet they would shut all faces of a cell
             slides = along != axis and rule != STICKY
             if above <= (TOUCHING - 0.5 if slides else TOUCHING) * h:
                 _take(64 * g + n, axis, rule, wall_rules[6], normal, velocity, faces)
