@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpm_nodes.kernels.algebra.krylov import Solution
-from mpm_nodes.kernels.collisions.rules import STICKY
-from mpm_nodes.kernels.level_sets.level_set import BOX, KIND, PLANE, POSE, RULE, Bodies
+from mpm_nodes.kernels.collisions.open_share import find_open_shares
+from mpm_nodes.kernels.collisions.rules import OPEN, STICKY
+from mpm_nodes.kernels.level_sets.level_set import BOX, KIND, PLANE, POSE, RULE, Bodies, WallPlanes
 from mpm_nodes.kernels.projection import (
     face_vectors,
     face_volumes,
@@ -111,7 +112,7 @@ def project_faces(
     own = ghosts.own(fields)
     pressure.classify(count, fields)
     rank, old, offset = np.empty(192 * count, np.uint8), np.empty(192 * count), np.zeros(192 * count)
-    _give_volumes(staggered, fields, settings, (rank, old, offset), (ghosts, own))
+    _give_volumes(staggered, colliders, fields, settings, (rank, old, offset), (ghosts, own))
     solver = PressureSolver(staggered, fields, settings, check)
     free = [free_velocity(staggered, axis, dt, g) for axis, g in zip(AXES, settings.gravity, strict=True)]
     clinging = [clinging_to(solid, axis) for axis in range(3)]
@@ -146,6 +147,7 @@ def project_faces(
 
 def _give_volumes(
     staggered: StaggeredStore | JoinedFaces,
+    colliders: ColliderSet,
     fields: pressure.Fields,
     settings: ProjectionSettings,
     following: tuple[np.ndarray, np.ndarray, np.ndarray],
@@ -160,6 +162,7 @@ def _give_volumes(
     face_volumes.spread_volumes(count, fields, crossed)
     if not settings.control_volumes:
         return
+    _cut_by_walls(staggered, colliders, fields)
     rest = np.stack([staggered.array(f"force_{axis}")[3 : 256 * count : 4] for axis in AXES], axis=1).astype(float).reshape(-1)
     ghosts.fold(fields, rest, own, crossed)
     pressure.find_done(count, fields, rank)
@@ -168,6 +171,24 @@ def _give_volumes(
     velocity_extrapolation.fold(count, fields, rank, rest, left, EXTENSIONS)
     velocity_extrapolation.find_offsets(count, fields, rank, offset, left, EXTENSIONS)
     face_volumes.trim_volumes(count, fields, crossed, rest)
+
+
+def _cut_by_walls(staggered: StaggeredStore | JoinedFaces, colliders: ColliderSet, fields: pressure.Fields) -> None:
+    """Take from control volumes what lies behind walls between nodes: they were written as if these stood on the nodes behind."""
+    (box, rules), bodies = colliders.shapes()
+    shift, h, count = staggered.origin - colliders.origin, staggered.h, staggered.count
+    cells = (box - shift) / h
+    behind = np.stack([np.floor(cells[0] + solid_faces.TOUCHING), np.ceil(cells[1] - solid_faces.TOUCHING)])
+    between = (np.abs(behind - cells) > solid_faces.TOUCHING) & (rules[:6].reshape(3, 2).T < OPEN)
+    if not between.any():
+        return
+    none = bodies._replace(integer=bodies.integer[:0], real=bodies.real[:0])
+    for axis, volumes in enumerate((fields.wx, fields.wy, fields.wz)):
+        faces = shift + 0.5 * h * (np.arange(3) != axis)
+        shares = [np.empty(64 * count), np.empty(64 * count)]
+        for corners, opened in zip((box, shift + h * behind), shares, strict=True):
+            find_open_shares(staggered.blocks, h, faces, WallPlanes(corners, rules), none, np.empty(64 * count), opened)
+        volumes *= np.divide(shares[0], shares[1], out=np.ones(64 * count), where=shares[1] > 0.0)
 
 
 def _meet(contacts: FaceContacts, cuts: PushingCells, solver: PressureSolver, settings: ProjectionSettings) -> tuple[int, bool]:

@@ -46,6 +46,7 @@ _MODULES = (
     "face_contact",
     "settling",
     "moving_liquid",
+    "breaking_dams",
     "slabs",
     "pressure_solves",
 )

@@ -57,6 +57,7 @@ class Box:
         high = low + h * np.array([self.wide[0], 60, self.wide[1]])
         scene: dict[str, Any] = {
             "cell_size": h,
+            "origin": (0.0, 0.0, 0.0),
             "walls": walled(low, high, SEPARATE),
             "gravity": (0.0, -GRAVITY, 0.0),
             "dt_max": self.dt_max,

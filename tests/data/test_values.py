@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mpm_nodes.data import Material, Particles, concatenate
+from mpm_nodes.data import Material, Particles, SurfaceTension, concatenate
 
 
 def test_joined_particles_keep_their_materials():
@@ -23,3 +23,11 @@ def test_missing_columns_take_the_rest_value():
     joined = concatenate([one, Particles({"position": np.zeros((1, 3))})])
     np.testing.assert_array_equal(joined["deformation"], [2 * np.eye(3), np.eye(3)])
     assert joined["heat"].tolist() == [5.0, 0.0]
+
+
+def test_the_largest_tension_counts_the_solute_and_the_heat():
+    """What limits steps is the largest at any temperature and concentration."""
+    assert SurfaceTension(0.02, solute_tension=0.07).largest == 0.07
+    assert SurfaceTension(0.02, hot_tension=0.05, temperature=300.0, hot_temperature=350.0).largest == 0.05
+    assert SurfaceTension(0.02, hot_tension=0.05).largest == 0.02  # one temperature: nothing is hot
+    assert SurfaceTension(0.02, table=((280.0, 0.06), (300.0, 0.01)), solute_tension=0.03).largest == 0.06

@@ -350,3 +350,15 @@ def test_a_rod_that_splines_reach_around_is_told(radius, length, substeps, cells
     assert len(said) == (cells is not None)
     for text in said:
         assert f"below {cells} cells" in text and f"{2 * radius:.3g} m" in text and "settings.cell_size" in text
+
+
+def test_drops_count_for_the_frames_that_they_are_there():
+    """Three copies at frames 1, 5 and 9 of 10 are there for 10, 6 and 2 of them: 1.8 copies in the mean."""
+    graph = Graph(cell_size=0.025, start=1, end=10)
+    matter = graph.add("material_library", "matter", name="water")
+    body = graph.add("emit_box", "body", material=matter, size=(0.1, 0.1, 0.1))
+    drops = graph.add("emit_drops", "drops", template=body, count=3, start_frame=1.0, interval=4.0)
+    graph.add("solve", "solve", emitters=[drops])
+    found = preflight.estimate(plan_graph(graph), 1)
+    each = found["body"]["particles"]
+    assert found["drops"]["particles"] == 3 * each and found["drops"]["mean_particles"] == int(1.8 * each)

@@ -99,3 +99,13 @@ def test_colours_follow_the_materials():
     assert np.allclose(colour[:, 0], [1.0, 0.21586, 1.0], atol=1e-5)
     with pytest.raises(MpmNodesError, match='"white" is not a colour; write "#rrggbb"'):
         colour_particles(particles, colours=("white",))
+
+
+def test_colours_of_an_attribute_run_from_its_low_to_its_high_value():
+    """Straight between the colours, level beyond the ends; a single colour begins at black."""
+    values = np.array([-1.0, 1.0, 2.0, 3.0, 9.0])
+    particles = Particles({"position": np.zeros((5, 3)), "temperature": values}, (JELLY,))
+    three = colour_particles(particles, colours=("#ff0000", "#00ff00", "#0000ff"), attribute="temperature", low=1.0, high=3.0)
+    np.testing.assert_allclose(three["displayColor"], [[1, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 1]], atol=1e-6)
+    one = colour_particles(particles, colours=("#ffffff",), attribute="temperature", low=1.0, high=3.0)
+    np.testing.assert_allclose(one["displayColor"][:, 0], [0.0, 0.0, 0.5, 1.0, 1.0], atol=1e-6)

@@ -8,12 +8,15 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from walking_shot import cooked
 
 from mpm_nodes import cli, wedge
 from mpm_nodes.data import FrameContext, InputError, MpmNodesError
+from mpm_nodes.farm import gather as gathering
 from mpm_nodes.farm.gather import gather
 from mpm_nodes.farm.job import load_job, make_job
 from mpm_nodes.graph.declare import node
@@ -134,3 +137,26 @@ def test_the_stage_of_wedges_opens_in_blender(tmp_path):
     assert (first, last) == (1, 3)
     written = [read_points(job.folder / "wedges/000/cache/r001/cache.usda", frame)["position"] for frame in (1, 3)]
     assert [high, low] == pytest.approx([float(points[:, 1].max()) for points in written], abs=1e-6) and high - low > 0.03
+
+
+def test_centre_and_speed_of_a_wedge_are_those_of_its_mass(monkeypatch, tmp_path):
+    """Three kilograms at one end count three times as much as the one at the other."""
+    points = {
+        "position": np.array([[0.0, 1.0, 0.0], [4.0, 3.0, -8.0]]),
+        "mass": np.array([3.0, 1.0]),
+        "velocity": np.array([[0.0, 2.0, 0.0], [6.0, 0.0, 8.0]]),
+    }
+    monkeypatch.setattr("usd_io.stage_reader.read_points", lambda *_: points)
+    found = gathering._matter(tmp_path / "shot.usda", 1)
+    centre = {"centre_x": 1.0, "centre_y": 1.5, "centre_z": -2.0}
+    assert found == {"low": 1.0, "high": 3.0, "width": 8.0, **centre, "speed": 4.0}
+
+
+@pytest.mark.parametrize(("there", "state"), [(0, "not begun"), (5, "unfinished"), (6, "done")])
+def test_a_wedge_is_done_with_its_last_frame(monkeypatch, tmp_path, there, state):
+    """Six frames, 3 to 8, and not five."""
+    monkeypatch.setattr(gathering, "_records", lambda _: iter([{"facts": {"substeps": 4, "dt_min": 0.1}}] * there))
+    monkeypatch.setattr(gathering, "_stage", lambda *_: None)
+    job = SimpleNamespace(folder=tmp_path, frames=(3, 8), start=3, chunk=None)
+    found = gathering.figures_of(job, SimpleNamespace(folder="w0001", solve_bytes=0, frames_bytes=0))
+    assert (found["state"], found["frames"], found["substeps"]) == (state, there, 4 * there)

@@ -226,3 +226,20 @@ def test_a_followed_node_enters_by_what_is_left_of_its_speed():
         scene = Scene(row, velocity=[(0.0, speed, 0.0), (0.0, -1.0, 0.0)])
         scene.constrain()
         assert scene.active[0] == holds
+
+
+def test_the_dissipation_of_friction_has_no_jump():
+    """mu lam |v_t| beyond the smoothing, and the parabola that meets it: eps / 2 of it is left at rest."""
+    found = [drag(scene, scene.velocity)[0] for scene, _ in map(rubbing, (0.0, EPS * (1.0 - 1e-9), EPS * (1.0 + 1e-9), 2.0))]
+    np.testing.assert_allclose(found, 0.6 * 5.0 * np.array([0.5 * EPS, EPS, EPS, 2.0]), rtol=1e-8)
+
+
+@pytest.mark.parametrize("ratio", [0.0, -0.4])
+def test_an_explicit_contact_rubs_for_its_image_too(ratio):
+    """mu times all that the body gives: m mu (1 - r) times the approach of the node, and no more than stops it."""
+    for along, share in ((5.0, 0.3 * (1.0 - ratio) * 2.0), (0.1, 0.1)):
+        row = following(contact(SEPARATE, Y, friction=0.3), 1, ratio)
+        scene = Scene(row, velocity=[(along, -2.0, 0.0), (0.0, 0.0, 0.0)])
+        momentum, slope = np.array([0.0, 0.0, 0.0, 1.5] * 2), np.empty(3)
+        friction.rub(scene.rows, scene.of_row, np.ones(1, np.uint8), momentum, scene.velocity, slope)
+        np.testing.assert_allclose(slope, [1.5 * share, 0.0, 0.0], atol=1e-14)

@@ -5,6 +5,7 @@ import io
 import itertools
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from mpm_nodes import cli
 from mpm_nodes.data import InputError, MpmNodesError, OutputError
 from mpm_nodes.preview import movie, picture_file, pictures, splat
 from mpm_nodes.preview.beside import render_beside
-from mpm_nodes.preview.exposures import TURN_PICTURES, chosen_frames, exposures, surroundings
+from mpm_nodes.preview.exposures import TURN_PICTURES, Backdrop, chosen_frames, exposures, surroundings
 from mpm_nodes.preview.pictures import Picture, frames_of, render_cache
 from mpm_nodes.preview.scene import open_scene
 
@@ -245,3 +246,18 @@ def test_wrong_sizes_are_refused(cache: Path, capsys):
     """By the command line, with an example."""
     assert cli.main(["render", str(cache), "--size", "large"]) == 2
     assert "such as 640x480" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", [(0.5, 1.0, 4.0), (4.0, 1.0, 0.5)])
+def test_a_turntable_sees_all_of_a_long_thing_from_every_side(size):
+    """Its corners lie within all pictures, however it is turned."""
+    half, aspect = 0.5 * np.array(size), SIZE[0] / SIZE[1]
+    scene = SimpleNamespace(path="cache", view=lambda frame: None)
+    corners = half * np.array(list(itertools.product((-1, 1), repeat=3)))
+    made = exposures(scene, [1], Backdrop(-half, half, -1.0, 3.0), aspect, "turntable")
+    assert len(made) == TURN_PICTURES
+    for exposure in made:
+        view = exposure.view
+        x, y, depth = ((corners - view.eye) @ axis for axis in (view.right, view.up, view.forward))
+        assert depth.min() > 0.0
+        assert np.abs(view.focal * x / depth).max() <= 0.5 and np.abs(view.focal * y / depth).max() <= 0.5 / aspect

@@ -212,3 +212,12 @@ def test_settings_go_to_the_candidates_that_know_them():
     assert [each["choose_time_step"]["cfl"] for each in knobs] == [0.3, 0.3]
     with pytest.raises(GraphError, match="nonsense"):
         SubstepSolver(cube(JELLY), {"preset": "auto", "set": {"nonsense": 1}})
+
+
+def test_a_trial_counts_its_cheapest_substep_after_the_first(monkeypatch):
+    """The first begins from nothing, and one that the end of a frame cuts short does not say what a second takes."""
+    solver, lengths = auto_solver(), iter((4e-3, 1e-3, 2e-3, 5e-4))
+    monkeypatch.setattr(solver, "run_stages", lambda *_: next(lengths))
+    cost, longest = auto_steps._cost(solver, 1.0, lambda: None)
+    fixed = sum(auto_steps.STAGES.get(each.declaration.id, auto_steps.OTHER_STAGE) for each in solver.program.plan.stages)
+    assert cost == pytest.approx(fixed / 2e-3) and longest == 4e-3

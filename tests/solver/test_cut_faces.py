@@ -99,3 +99,38 @@ def test_bits_on_a_slope_do_not_hang_on_threads():
             numba.set_num_threads(most)
         ends.append(run.snapshot().attributes)
     assert all(np.array_equal(ends[0][name], ends[1][name]) for name in ends[0])
+
+
+def test_a_moving_ball_carries_what_it_shuts_of_a_face():
+    """(1 - theta) u_b along its way, and nothing across it."""
+    run = ball(0.3)
+    run.step(1e-3)
+    gaps = solid_faces_of(run.stores["staggered"], run.colliders, 1e-3).open
+    for shares, carried, speed in zip(gaps.shares, gaps.carried, (0.3, 0.0, 0.0), strict=True):
+        assert ((shares > 0.1) & (shares < 0.9)).sum() > 20
+        np.testing.assert_allclose(carried, (1.0 - shares) * speed, atol=1e-6)
+
+
+@pytest.mark.parametrize("belt", [0.0, 3.0])
+def test_a_slope_rubs_by_the_way_that_matter_slips_on_it(belt):
+    """mu cos a of the weight against the slip: down the slope too, where the slope itself runs down faster than the block."""
+    angle, friction, past = math.radians(30.0), 0.2, 0.15
+    run = on_turned_slope(30.0, CollisionRule.SEPARATE, friction)
+    along = np.array([math.cos(angle), -math.sin(angle), 0.0])
+    if belt:
+        still = run.colliders.colliders[0]
+        shape, start = still.shape, np.asarray(still.shape.translations)[0]
+        moving = dataclasses.replace(
+            shape,
+            pose_times=np.array([0.0, 1.0]),
+            rotations=np.repeat(np.asarray(shape.rotations), 2, axis=0),
+            translations=np.array([start, start + belt * along]),
+        )
+        run.set_colliders([dataclasses.replace(still, shape=moving)])
+    speeds = []
+    for until in (past, 2.0 * past):
+        run.advance(until - run.time)
+        speeds.append(float(run.particles.unpack("velocity").mean(axis=0) @ along))
+    sign = 1.0 if belt else -1.0
+    wanted = GRAVITY * (math.sin(angle) + sign * friction * math.cos(angle))
+    assert (speeds[1] - speeds[0]) / past == pytest.approx(wanted, abs=0.1 * GRAVITY * friction)

@@ -14,7 +14,7 @@ from mpm_nodes.data import Collider, CollisionRule, Material, Particles, WallRul
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.kernels.projection.solid_faces import FREE, HELD
 from mpm_nodes.solver.ghost_faces import HEAVIEST, NEAREST, GhostFaces
-from mpm_nodes.solver.projection import solid_faces_of
+from mpm_nodes.solver.projection import ProjectionSettings, fields_of, solid_faces_of
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.scenes import changed
 
@@ -214,3 +214,65 @@ def test_a_tube_a_cell_wide_keeps_its_liquid_whole():
         run.step(2e-3)
         assert run.step_context.report["projection"]["unsolved"] == 0
     assert np.abs(run.particles.unpack("velocity")).max() < 9.81 * run.time
+
+
+@pytest.mark.parametrize("height", [0.23, 0.37, 0.4, 0.43])
+def test_handing_over_keeps_all_but_what_the_body_takes(height):
+    """Bound velocities are the nearest ones in the energy of single faces, also across the edges of blocks.
+
+    What a leader and its faces lose together, each times its share, is nothing; what is lost of the energy is that of the change.
+    """
+    run = scene(Collider("plane", CollisionRule.STICKY, 0.0, sloped(0.0, height)), where=lambda x: x[:, 1] > height - 0.15)
+    staggered = run.stores["staggered"]
+    random = np.random.default_rng(2)
+    for axis in "xyz":
+        staggered.array(f"velocity_{axis}")[:] = random.normal(size=staggered.array(f"velocity_{axis}").shape)
+    run.colliders.pose(0.0, SHORT)
+    solid = solid_faces_of(staggered, run.colliders, SHORT)
+    fields = fields_of(staggered, solid, SHORT, ProjectionSettings())
+    ghosts = GhostFaces(solid, staggered)
+    own = ghosts.own(fields)
+    masses = [staggered.array(f"face_{axis}")[3::4][: 64 * staggered.count].astype(float) for axis in "xyz"]
+    for single, mass in zip((fields.nx, fields.ny, fields.nz), masses, strict=True):
+        single[:] = mass
+    before = [v.astype(float) for v in GhostFaces.velocities(fields)]
+    for v, each, its in zip(before, ghosts.axes, own, strict=True):
+        np.testing.assert_array_equal(v[each.faces], its)
+    ghosts.fold(fields, np.zeros(192 * staggered.count), own, np.zeros(192 * staggered.count, np.uint8))
+    after = [v.astype(float) for v in GhostFaces.velocities(fields)]
+    ghosts.extend(after)
+    crossing = 0
+    for each, m, v, new, whole in zip(ghosts.axes, masses, before, after, (fields.nx, fields.ny, fields.nz), strict=True):
+        lost, handed = m * (v - new), np.zeros(len(m))
+        np.add.at(handed, each.leaders, each.factor * lost[each.faces])
+        np.testing.assert_allclose(lost[each.leaders], -handed[each.leaders], atol=1e-12 * np.abs(m * v).max())
+        assert 0.5 * m @ (v**2 - new**2) == pytest.approx(0.5 * m @ (v - new) ** 2, rel=1e-9, abs=1e-15)
+        bound = m.copy()
+        np.add.at(bound, each.leaders, each.factor**2 * m[each.faces])
+        np.testing.assert_allclose(whole, bound, rtol=1e-12)
+        crossing += int((each.faces >> 6 != each.leaders >> 6).sum())
+    assert sum(len(each.faces) for each in ghosts.axes) > 20
+    assert (crossing > 10) == (height > 0.3)
+
+
+@pytest.mark.parametrize("coupled", [False, True])
+def test_what_moves_with_a_body_keeps_its_velocity(coupled):
+    """Viscous matter that goes along with a sticky plate goes on: faces inside are bound to the plate as it moves."""
+    height, speed = 0.23, np.array([0.3, 0.2, -0.1])
+    over = np.array([[0.0, height, 0.0], [0.0, height, 0.0] + speed])
+    level = np.array([[1.0, 0.0, 0.0, 0.0]] * 2)
+    shape = PosedLevelSets(PLANE, pose_times=np.array([0.0, 1.0]), rotations=level, translations=over)
+    start = kept(cube(SYRUP, cells=6), lambda x: x[:, 1] > height)
+    run = SubstepSolver(
+        changed(start, velocity=np.tile(speed, (len(start), 1))),
+        {"preset": "incompressible", "set": {"coupled": coupled}},
+        cell_size=H,
+        walls=Walls((-1.0,) * 3, (2.0,) * 3, (WallRule.OPEN,) * 6),
+        colliders=[Collider("plate", CollisionRule.STICKY, 0.0, shape)],
+        gravity=(0, 0, 0),
+        dtype=np.float64,
+        dt_max=1e-3,
+    )
+    for _ in range(5):
+        run.step(1e-3)
+    np.testing.assert_allclose(run.particles.unpack("velocity"), np.tile(speed, (len(start), 1)), atol=1e-9)

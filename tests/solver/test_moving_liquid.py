@@ -11,11 +11,12 @@ from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.kernels.collisions.open_share import find_open_shares
 from mpm_nodes.kernels.level_sets.level_set import BOX, SPHERE, PosedLevelSets
 from mpm_nodes.kernels.projection.cell_density import follow_cells
-from mpm_nodes.kernels.transfers.room import write_room
+from mpm_nodes.kernels.transfers.room import follow_room, write_room
 from mpm_nodes.kernels.transfers.weights import DRIFT_LIMIT
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.program import program_of
 from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.stages import density
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.scenes import SEPARATE, block, material, walled
 
@@ -260,3 +261,43 @@ def test_spray_falls_under_the_projection():
     )
     run.advance(1.0)
     assert column(run, "position")[:, 1].mean() < 1.0 * CELL  # 0.375 where it is packed
+
+
+def test_the_volume_of_a_particle_relaxes_to_the_open_part_of_its_room():
+    """1 - exp(-s |v|) of what the difference from r = (o r) / o exceeds the tolerance by, at a fall's speed at least."""
+    stride, opened, room, least, rate, off = 16, 0.5, 0.1, 0.7, 0.4, 0.01
+    change, said = np.zeros(stride), np.zeros(2 * stride)
+    said[:stride], said[stride : stride + 3] = opened * room, opened
+    velocity = np.zeros(3 * stride)
+    velocity[[0, stride, 2 * stride]] = 0.3, 0.4, 1.2  # 1.3 m/s; the second is at rest
+    change[2], said[2] = 0.2, opened * room  # the third is too large
+    follow_room(change, said, velocity, stride, np.array([[0, 4, 0]]), (rate, least, off))
+    shares = 1.0 - np.exp(-rate * np.array([1.3, least, least]))
+    np.testing.assert_allclose(change[:4], [*(shares * [room - off, room - off, -(room - off)] + [0.0, 0.0, 0.2]), 0.0], rtol=1e-12)
+
+
+def test_explicit_steps_look_at_the_density_when_sound_has_crossed_two_cells(monkeypatch):
+    """As often as that and no more, and what they take back then is of the time since they looked last."""
+    looked, rates = [], []
+    original = density.fill_cells
+    monkeypatch.setattr(density, "fill_cells", lambda *given: looked.append(0) or original(*given))
+    monkeypatch.setattr(density, "_follow", lambda particles, grid, step, numbers: rates.append(numbers[0]))
+    pool = block(WATER, (0.0, 0.0, 0.0), (0.4, 0.4, 0.4), CELL)
+    run = SubstepSolver(pool, "explicit_apic", cell_size=CELL, dt_max=1.9e-3, gravity=(0.0, -9.81, 0.0))
+    sound, dt = np.sqrt(1e5 / 1000.0), 1.9e-3
+    for _ in range(44):
+        assert run.step(dt) == pytest.approx(dt)
+    between = int(np.ceil(density.WAIT * CELL / (sound * dt)))
+    assert between == 11 and len(looked) == 44 // between
+    np.testing.assert_allclose(rates, 5.0 * between * dt / CELL)
+
+
+def test_the_projection_takes_back_a_share_by_the_speed_of_a_fall_by_half_a_cell(monkeypatch):
+    """1 - exp(-rate dt sqrt(g h) / h) in a substep, whatever its length."""
+    shares = []
+    monkeypatch.setattr(density, "follow_cells", lambda *given: shares.append(given[-1][1]))
+    for dt in (1e-3, 4e-3):
+        pool = block(WATER, (0.0, 0.0, 0.0), (0.4, 0.4, 0.4), CELL)
+        run = SubstepSolver(pool, {"preset": "incompressible", "set": {"density_rate": 3.0}}, cell_size=CELL, dt_max=dt)
+        run.step(dt)
+        assert shares.pop() == pytest.approx(1.0 - np.exp(-3.0 * dt * np.sqrt(9.81 * CELL) / CELL), rel=1e-9)

@@ -9,7 +9,9 @@ import pytest
 from solver_scenes import JELLY, cube, shot
 
 from mpm_nodes import SubstepSolver
+from mpm_nodes.data import StepContext
 from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.solver.stages import choose_time_step
 
 H, WAVE = 0.1, math.sqrt(5e3 * 0.7 / (1.3 * 0.4) / 1000.0)
 """Cell size of the cube [m], and wave speed of the jelly at rest, nu = 0.3 [m/s]."""
@@ -44,3 +46,11 @@ def test_matter_deep_inside_a_collider_is_warned_of():
     assert text.startswith("core: ") and "m deep; lower choose_time_step.cfl" in text
     away = shot(2, fps=2000.0, colliders=[("core", "collide_sphere", {"centre": (0.0, 3.0, 0.0), "radius": 0.2})])
     assert not any("inside collider" in text for text in execute(away).warnings)
+
+
+@pytest.mark.parametrize(("left", "expected"), [(0.5, 0.5), (0.09, 1.09), (0.11, 0.11)])
+def test_what_is_left_of_a_tick_is_no_sliver(left, expected):
+    """Less than half a step to the end of a tick goes with the next one; where ticks are short, frames are divided."""
+    step = StepContext(time_left=3.0, tick=(1.0, left))
+    assert choose_time_step._span(step, 0.2) == pytest.approx(expected)
+    assert choose_time_step._span(step, 0.3) == 3.0

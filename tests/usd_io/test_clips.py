@@ -19,6 +19,7 @@ from mpm_nodes.graph.cook.repair import find_faults
 from mpm_nodes.graph.revisions.revision import Revision
 from mpm_nodes.nodes.caches import write_cache
 from usd_io import stage as stages
+from usd_io.bounds import floor_of, read_bounds, store_bounds, widen_bounds
 from usd_io.check import check_cache
 from usd_io.clips import author_clips, clip_sets, clipped_prims
 from usd_io.relink import missing_files, relink
@@ -236,3 +237,26 @@ def test_clips_of_another_type_are_none(tmp_path, clips):
     path.write_text(f'#usda 1.0\ndef Xform "a" (\nprepend variantSets = "v"\n) {{\ndef Xform "b" {prim} {{\n}}\n{variants}\n}}\n')
     assert missing_files(path) == [] and relink(path) == []
     assert [line for line in check_cache(path) if "clip" in line] == []
+
+
+def test_clips_go_on_for_a_frame_after_the_last():
+    """There the last layer ends the velocities and all else is held: without it the last frame would have no shutter to close."""
+    root, animated = Sdf.Layer.CreateAnonymous(), Sdf.Layer.CreateAnonymous()
+    for layer in (root, animated):
+        Sdf.CreatePrimInLayer(layer, "/shot")
+    author_clips(root, animated, "manifest.usda", ["a.usdc", "b.usdc", "c.usdc"], 5)
+    (facts,) = clip_sets(root.GetPrimAtPath("/shot")).values()
+    assert [tuple(pair) for pair in facts["times"]] == [(n, n) for n in (5, 6, 7, 8)]
+    assert [tuple(pair) for pair in facts["active"]] == [(5, 0), (6, 1), (7, 2)]
+
+
+def test_the_floor_of_a_shot_lies_below_the_lowest_of_its_frames():
+    """Whichever frame comes last."""
+    boxes = [np.array([[0.0, low, 0.0], [1.0, low + 1.0, 1.0]]) for low in (2.0, -3.0, 0.5)]
+    root = Sdf.Layer.CreateAnonymous()
+    for box in boxes:
+        layer = Sdf.Layer.CreateAnonymous()
+        store_bounds(layer, [box], [box], [])
+        widen_bounds(root, layer)
+    np.testing.assert_array_equal(read_bounds(root), [[0.0, -3.0, 0.0], [1.0, 3.0, 1.0]])
+    assert -3.1 < floor_of(root)[0] < -3.0

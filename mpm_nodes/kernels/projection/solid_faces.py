@@ -132,7 +132,10 @@ def _faces_at(g, axis, place, dt, walls, bodies, which, faces):
         for n in range(64):
             row = (n >> 4) if along == 0 else (((n >> 2) & 3) if along == 1 else (n & 3))
             above = sign * (low + h * (row + offset) - box[side & 1, along])
-            if above <= TOUCHING * h:
+            # what a wall leaves open in part is not its own: where it meets a floor it would let go of what that holds, and where
+            # two meet they would shut all faces of a cell
+            slides = along != axis and rule != STICKY
+            if above <= (TOUCHING - 0.5 if slides else TOUCHING) * h:
                 _take(64 * g + n, axis, rule, wall_rules[6], normal, velocity, faces)
                 if rule == STICKY and along != axis:
                     c = 64 * g + n
