@@ -249,7 +249,7 @@ DEFECTS = (
     ),
     Defect(
         "painted tension limits no step",
-        "mpm_nodes/nodes/tension_fields.py",
+        "mpm_nodes/physics/surface_tension/nodes/tension_fields.py",
         "highest * _largest(painted) + (1.0 - highest) * _largest(outside)",
         "_largest(outside)",
         "tests/solver/test_painted_tension.py::test_tension_comes_from_vdb_grids",
