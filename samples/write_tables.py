@@ -16,6 +16,7 @@ BALANCES = frozenset(
     {
         "particles at the start",
         "substeps a frame",
+        "seconds a frame, solve",
         "volume inside the surface, off the particles' own at most [%]",
         "sum of the area vectors of the surface over its area, at most in a substep",
         "mass at the start [kg]",
@@ -31,7 +32,7 @@ BALANCES = frozenset(
         "enthalpy that is missing, over that heat or all latent heat",
     }
 )
-"""Figures of every cook that README.md names once, above its tables; a table has them only where they miss."""
+"""Figures of every cook that README.md names once, above its tables, which have them only where they miss."""
 HEAD = "| figure | measured | must show | holds |\n| --- | --- | --- | --- |\n"
 
 
