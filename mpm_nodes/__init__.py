@@ -11,7 +11,7 @@ if search_path.PROGRAM:  # before the next import can be answered by a file besi
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "Graph": "mpm_nodes.graph.document.document",

@@ -130,7 +130,7 @@ class HerschelBulkley:
 
 @dataclass(frozen=True)
 class OldroydB:
-    """Viscoelastic fluid, foam or sponge: springs back from what is fast, forgets what is slow, keeps its volume.
+    """Viscoelastic fluid, foam or sponge: springs back when deformed quickly, flows when deformed slowly, keeps its volume.
 
     Steady simple shear at the rate g carries mu W / (1 + W^2)^(1/3) with W = g relaxation_time: it thins.
 

@@ -129,12 +129,12 @@ def surface_particles(
     beyond = radius * spacing + (MOST * spacing if keep_volume else 0.0)
     origins, dx = _leaves("surface_particles", bins, beyond, wanted, HALF_WIDTH + 1.0, largest)
     shape = Shape(dx, spacing, radius, smoothing, anisotropy)
-    level_set, books = level_set_of(bins, origins, shape, volumes if keep_volume else None)
+    level_set, balance = level_set_of(bins, origins, shape, volumes if keep_volume else None)
     mesh = mesh_level_set(level_set, adaptivity)
     # before its points move: inside of a thin sheet the level set has no slope
     mesh = dataclasses.replace(mesh, normals=level_set_normals(level_set, mesh.points))
-    if books is not None and radius == 1.0:  # a wider radius asks for more than the particles' volume
-        mesh = dataclasses.replace(holding(mesh, books, volumes, shape), matter_volume=whole)
+    if balance is not None and radius == 1.0:  # a wider radius asks for more than the particles' volume
+        mesh = dataclasses.replace(holding(mesh, balance, volumes, shape), matter_volume=whole)
     return SurfaceOutputs(level_set, dressed(mesh, particles, bins, reach, attributes))
 
 

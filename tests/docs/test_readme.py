@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import mpm_nodes
 from mpm_nodes.graph.document.document import load_graph
 from mpm_nodes.graph.plan.validate import validate
 
@@ -90,3 +91,15 @@ def test_the_speed_told_is_that_of_the_pages():
         for n in re.search(r"^\| scored_pie .*\| ([\d,]+) s \| [\d,]+ s \| ([\d,]+) s,", pages, re.M).groups()
     )
     assert round(source / took, 1) == 0.5
+
+
+def test_the_pages_name_this_version():
+    """Wheel and zip that the pages name are of the version that pyproject.toml, the package and the changelog have."""
+    pages = TEXT + (ROOT / "docs/blender.md").read_text()
+    named = {*re.findall(r"mpm_nodes-(\d[\d.]*\d)", pages), *re.findall(r"mpm-nodes (\d[\d.]*\d) on", pages)}
+    released = re.search(r"^## (\d\S*)", (ROOT / "CHANGELOG.md").read_text(), re.M)[1]
+    assert named == {
+        mpm_nodes.__version__,
+        released,
+        re.search(r'^version = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.M)[1],
+    }

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from blender_process import in_blender
 
+import mpm_nodes
 from mpm_nodes.cli import main
 from mpm_nodes.graph.declare import registry
 from mpm_nodes.hosts.blender import FOLDER, build
@@ -102,7 +103,7 @@ def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
     """`mpm-nodes host blender` names the zip, how to install it, and the environment to choose; a file in the way is said."""
     assert main(["host", "blender", "--out", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    assert (tmp_path / "mpm_nodes-0.1.0.zip").is_file() and sys.prefix in out and "Install from Disk" in out
+    assert (tmp_path / f"mpm_nodes-{mpm_nodes.__version__}.zip").is_file() and sys.prefix in out and "Install from Disk" in out
     (tmp_path / "file").write_text("")
     assert main(["host", "blender", "--out", str(tmp_path / "file")]) == 5
     assert "cannot be written" in capsys.readouterr().err
@@ -176,7 +177,7 @@ def test_the_check_button_says_what_is_wrong(tmp_path: Path):
     other.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
     other.chmod(0o755)
     seen = in_blender(ENVIRONMENT, folder=sys.prefix, empty=str(tmp_path / "empty"), other=str(other))
-    assert seen["good"][0] == "" and "mpm-nodes 0.1.0 on Python" in seen["good"][1]
+    assert seen["good"][0] == "" and f"mpm-nodes {mpm_nodes.__version__} on Python" in seen["good"][1]
     assert seen["folder"] == seen["good"]
     wanted = {"gone": "does not exist. Choose", "no_python": "holds no Python. Choose", "other": "has no mpm_nodes"}
     for case, words in wanted.items():

@@ -144,7 +144,7 @@ def test_the_extension_carries_its_licence_from_wherever_it_is(tmp_path, monkeyp
     here = blender.extension_files({})["LICENSE"]
     assert b"MIT License" in here
     monkeypatch.setattr(blender.mpm_nodes, "__file__", str(tmp_path / "mpm_nodes" / "__init__.py"))
-    kept = tmp_path / "mpm_nodes-0.1.0.dist-info" / "licenses" / "LICENSE"
+    kept = tmp_path / "mpm_nodes-1.2.3.dist-info" / "licenses" / "LICENSE"
 
     class Entry:
         name = "LICENSE"
