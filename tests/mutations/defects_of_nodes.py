@@ -252,7 +252,7 @@ DEFECTS = (
         "mpm_nodes/physics/surface_tension/nodes/tension_fields.py",
         "highest * _largest(painted) + (1.0 - highest) * _largest(outside)",
         "_largest(outside)",
-        "tests/solver/test_painted_tension.py::test_tension_comes_from_vdb_grids",
+        "tests/physics/surface_tension/test_painted_tension.py::test_tension_comes_from_vdb_grids",
     ),
     Defect(
         "rates of J are per frame",
