@@ -66,8 +66,6 @@ BY_HAND = {"blender_nodes.png": ("mpm_nodes/hosts/blender_addon/operators.py", r
 
 WITHOUT_A_GRAPH = ("ranks/bar_on_three_ranks.png",)
 """Pictures of studies whose graph is not kept."""
-OLDER_FILE = DOCS / "pictures_older.txt"
-"""Pictures that were drawn before the manifest was kept, and have not been redrawn since; a line each."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,12 +203,6 @@ def note(drawn: Drawn) -> None:
     """Keep what a picture was made from."""
     held = manifest() | {drawn.path: facts(drawn)}
     MANIFEST.write_text(json.dumps({path: held[path] for path in sorted(held)}, indent=1) + "\n")
-    OLDER_FILE.write_text("".join(f"{path}\n" for path in older() if path != drawn.path))
-
-
-def older() -> list[str]:
-    """Return the pictures that have no record yet."""
-    return OLDER_FILE.read_text().split() if OLDER_FILE.is_file() else []
 
 
 # ---------------------------------------------------------------- the renderers

@@ -23,12 +23,11 @@ def redraw():
 
 
 def test_no_picture_is_stale(redraw):
-    """Graph and renderer of each are those that it was drawn with; what has no such record yet is named, and nothing else is."""
-    found = {path: why for path, why in redraw.stale().items() if path not in redraw.older()}
-    assert not found, f"python docs/redraw.py draws them: {found}"
+    """Graph and renderer of each are those that it was drawn with."""
+    assert not redraw.stale(), f"python docs/redraw.py draws them: {redraw.stale()}"
     held = redraw.manifest()
-    assert set(held) | set(redraw.older()) == set(redraw.pictures()) and not set(held) & set(redraw.older())
-    assert all((ROOT / "docs" / path).is_file() for path in (*held, *redraw.older()))
+    assert set(held) == set(redraw.pictures())
+    assert all((ROOT / "docs" / path).is_file() for path in held)
 
 
 def test_pages_show_pictures_that_are_redrawn_and_all_of_them_are_shown(redraw):
@@ -56,7 +55,6 @@ def test_a_picture_is_stale_when_its_graph_or_its_renderer_has_changed(redraw, t
     """With the reason, in a folder where it is known; a renderer has changed when its card has."""
     drawn = redraw.pictures()["demo.jpg"]
     monkeypatch.setattr(redraw, "MANIFEST", tmp_path / "pictures.json")
-    monkeypatch.setattr(redraw, "OLDER_FILE", tmp_path / "older.txt")
     monkeypatch.setattr(redraw, "CARD", tmp_path)
     monkeypatch.setattr(redraw, "pictures", lambda: {drawn.path: drawn})
     (tmp_path / "renderer.cycles.png").write_bytes(b"as it was")
