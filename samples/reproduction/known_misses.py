@@ -45,7 +45,6 @@ KNOWN_MISSES: dict[str, tuple[str, ...]] = {
         "highest wine of the pool over its level, at most [cells]",
     ),
     "honey": (
-        "volume inside the surface, off the particles' own at most [%]",
         "enthalpy that is missing, over that heat or all latent heat",
         "that, over sqrt(Q / (pi v))",
         "turns of the foot of the warm thread",

@@ -169,6 +169,6 @@ def test_a_cold_cook_of_a_preset_knows_about_how_many_there_are(monkeypatch):
     monkeypatch.setattr(cold_start, "_start", lambda solver: None)
     monkeypatch.setattr(cold_start, "_marker", lambda solver: Path(os.devnull))
     for recipe in ("melting", {"preset": "melting", "set": {}}, {"nodes": {}}):
-        with cold_start._compiling(SimpleNamespace(recipe=recipe)):
+        with cold_start._compiling(SimpleNamespace(candidates=SimpleNamespace(recipe=recipe))):
             pass
     assert asked == [COUNTS["melting"].first, None, COUNTS["melting"].first, None, None, None]
