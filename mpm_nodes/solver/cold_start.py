@@ -33,7 +33,7 @@ from mpm_nodes.kernels.compile import jit, sources
 from mpm_nodes.solver.candidates import Candidates
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.kernel_counts import count_of
-from mpm_nodes.solver.matter import Matter
+from mpm_nodes.solver.matter import SourceMatter
 from mpm_nodes.solver.state import ParticleStore
 
 NOTICE = "compiling kernels for this machine, once"
@@ -60,7 +60,7 @@ class ColdSolver(Protocol):
         ...
 
     @property
-    def matter(self) -> Matter:
+    def matter(self) -> SourceMatter:
         """What it is made of."""
         ...
 

@@ -13,11 +13,11 @@ from mpm_nodes.physics import with_further
 from mpm_nodes.solver.coefficients import KeyedMaterials
 from mpm_nodes.solver.emission import Drops, Stream, emission_of
 
-__all__ = ["Matter", "matter_of"]
+__all__ = ["SourceMatter", "matter_of"]
 
 
 @dataclass(frozen=True)
-class Matter:
+class SourceMatter:
     """The sources of a solve.
 
     Attributes:
@@ -27,6 +27,7 @@ class Matter:
         spacing: Particle spacing [m].
         columns: Names of the columns that some source brings.
         dtype: Float type of the solve.
+        clock: The shot's, which streams and keys ask.
     """
 
     materials: tuple[Material, ...]
@@ -35,9 +36,10 @@ class Matter:
     spacing: float
     columns: frozenset[str]
     dtype: np.dtype
+    clock: Clock
 
 
-def matter_of(particles: Particles, emitters: Sequence[Emitter], clock: Clock, dtype: np.dtype) -> tuple[Matter, np.ndarray]:
+def matter_of(particles: Particles, emitters: Sequence[Emitter], clock: Clock, dtype: np.dtype) -> tuple[SourceMatter, np.ndarray]:
     """Return the sources of a solve, and the place of each material of the particles among those of the solve.
 
     Raises:
@@ -53,4 +55,4 @@ def matter_of(particles: Particles, emitters: Sequence[Emitter], clock: Clock, d
     # no particles have no spacing: what streams in says it
     spacing = particles.spacing if len(particles) else min(emitter.template.spacing for emitter in emitters)
     columns = frozenset(name for part in [particles, *(e.template for e in emitters)] for name in part.attributes)
-    return Matter(materials, KeyedMaterials(materials, dtype), streams, spacing, columns, dtype), remaps[0]
+    return SourceMatter(materials, KeyedMaterials(materials, dtype), streams, spacing, columns, dtype, clock), remaps[0]

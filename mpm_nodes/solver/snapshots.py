@@ -9,7 +9,7 @@ import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, Particles, SingleRank, Walls
 from mpm_nodes.solver.coefficients import sampled
-from mpm_nodes.solver.matter import Matter
+from mpm_nodes.solver.matter import SourceMatter
 from mpm_nodes.solver.periodic import within
 from mpm_nodes.solver.state import ParticleStore
 
@@ -29,7 +29,7 @@ class Seen(Protocol):
     frame: float
     time: float
     walls: Walls | None
-    matter: Matter
+    matter: SourceMatter
 
     @property
     def share(self) -> SingleRank:

@@ -13,7 +13,7 @@ from mpm_nodes.solver.candidates import Candidates
 from mpm_nodes.solver.columns import allocated
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.initial import own_fields
-from mpm_nodes.solver.matter import Matter
+from mpm_nodes.solver.matter import SourceMatter
 from mpm_nodes.solver.periodic import period_of
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store, make_store
@@ -23,7 +23,7 @@ __all__ = ["stores_of"]
 
 
 def stores_of(
-    matter: Matter,
+    matter: SourceMatter,
     candidates: Candidates,
     laws: Sequence[BoundLaw],
     sources: Sequence[Particles],

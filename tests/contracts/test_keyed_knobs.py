@@ -191,7 +191,7 @@ def coefficients(graph: Graph, frame: int = LAST) -> Any:
     particles = Evaluator(graph).value("carrier", 1)
     (law,) = KeyedMaterials(particles.materials, np.float32).at(frame)
     assert block is not None
-    return law.coefficients.tolist(), law.viscosity, law.tear_threshold, law.recovery_time
+    return law.coefficients.tolist(), law.viscosity, law.material.tear_threshold, law.material.recovery_time
 
 
 def written(graph: Graph, folder: Path) -> Any:

@@ -50,7 +50,7 @@ def test_a_stream_begins_at_its_frame(fps, pace, start):
     counts = [len(particles) for particles in found]
     assert counts[:4] == [0, 0, 0, 16] and counts[3] <= counts[4] <= counts[5] and counts[5] == counts[6]
     np.testing.assert_allclose(found[3]["position"][:, 1], 1.0 - 0.075, atol=1e-6)  # the foremost layer, where the template has it
-    clock = Clock.of(graph.settings, start, clocks["time_scale"])
+    clock = evaluator.value("sim.state", start + 6).solver.matter.clock
     length = 6.0 * (clock.simulated(start + 5) - clock.simulated(start + 3))
     assert counts[6] == 16 * int(np.ceil(length / 0.05 - 1e-6))  # none just as it ends
 
