@@ -18,7 +18,7 @@ from mpm_nodes.kernels.cells.cell_matrix import before
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.projection.pressure import CLOSED, INTERIOR, of_axis
+from mpm_nodes.kernels.projection.pressure import CLOSED, CONTROL_VOLUMES, INTERIOR, H, of_axis
 
 __all__ = ["spread_volumes", "trim_volumes"]
 
@@ -63,7 +63,7 @@ def _mark_at(g, f, marked):
     found = False
     for c in range(64 * g, 64 * g + 64):
         found = found or f.kind[c] == CLOSED or f.room[c] < 1.0
-    marked[g] = 1 if found and f.numbers[3] != 0.0 else 0
+    marked[g] = 1 if found and f.numbers[CONTROL_VOLUMES] != 0.0 else 0
 
 
 @part
@@ -110,7 +110,7 @@ def _cut_of(axis, n, lost, passed):
 
 @part
 def _volumes_at(g, f, marked, crossed):
-    whole, near = f.numbers[1] ** 3, _is_near(f, g, marked)
+    whole, near = f.numbers[H] ** 3, _is_near(f, g, marked)
     room = REACH**3 if near else 0
     lost, passed = np.empty(room), np.empty(room, np.uint8)
     if near:
@@ -143,7 +143,7 @@ def spread_volumes(count, f, crossed):
 
 @part
 def _trim_at(g, f, crossed, rest):
-    whole = f.numbers[1] ** 3
+    whole = f.numbers[H] ** 3
     for n in range(64):
         here = 64 * g + n
         for axis in range(3):

@@ -10,7 +10,7 @@ from mpm_nodes.kernels.cells.cell_matrix import before
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.projection.pressure import INTERIOR, lightness, of_axis
+from mpm_nodes.kernels.projection.pressure import INTERIOR, H, lightness, of_axis
 from mpm_nodes.kernels.projection.solid_faces import FREE
 
 __all__ = ["Phases", "drop_at", "join_faces", "part_faces", "shares_of"]
@@ -114,9 +114,9 @@ def _part_at(j, axis, place, phases, turns, f, slip, p):
             phases.velocity[4 * (64 * other + n)] += now - old[c]
             continue
         light, share = lightness(f, axis, c), of_axis(axis, f.tx, f.ty, f.tz)[c]
-        pushed = light * slip.numbers[1] * m * drop_at(f, axis, j, n, p)
+        pushed = light * slip.numbers[H] * m * drop_at(f, axis, j, n, p)
         held = of_axis(axis, slip.ix, slip.iy, slip.iz)[64 * pair + n] > 0.0
-        pressed = light * slip.numbers[1] * m / share * forces[64 * pair + n] if held else 0.0
+        pressed = light * slip.numbers[H] * m / share * forces[64 * pair + n] if held else 0.0
         begun = start[c] - old[c]
         phases.velocity[4 * (64 * one + n)] += begun - (theta * pushed + pressed) / m_l
         phases.velocity[4 * (64 * other + n)] += begun - ((1.0 - theta) * pushed - pressed) / m_s

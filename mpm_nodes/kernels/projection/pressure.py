@@ -51,6 +51,8 @@ __all__ = [
     "of_axis",
 ]
 
+DT, H, LEAST_MASS, CONTROL_VOLUMES, VOLUME_SHARE = range(5)
+"""Places of `Fields.numbers`."""
 EMPTY, INTERIOR, CLOSED, RELEASED = 0, 1, 2, 3
 """Kinds of cells; CLOSED ones lie inside a body, and from RELEASED ones, which a body cuts, matter leaves: p = 0."""
 
@@ -72,7 +74,8 @@ class Fields(NamedTuple):
         room: Share of the cells that these bodies leave open.
         filling: What liquids take of the room in the cells, the second of four values; 0 where it is not known.
         kind: Kinds of the cells.
-        numbers: dt [s], h [m], least mass [kg], whether control volumes count, share of the volume error of incompressible cells.
+        numbers: dt [s], h [m], least mass [kg], whether control volumes count, share of the volume error of incompressible cells,
+            at `DT` and so on.
     """
 
     cells: Any
@@ -144,7 +147,7 @@ def _shut(f, axis, face):
 # ---------------------------------------------------------------- classification
 @part
 def _classify_at(g, f):
-    least = f.numbers[2]
+    least = f.numbers[LEAST_MASS]
     for n in range(64):
         c = 64 * g + n
         massive, held = f.cells[4 * c + 3] > least and not 0.0 < f.filling[4 * c + 1] < AIR, True
@@ -191,9 +194,9 @@ def lightness(f, axis, face):
     if _shut(f, axis, face):
         return 0.0
     mass = of_axis(axis, f.nx, f.ny, f.nz)[face]
-    if mass <= f.numbers[2]:
+    if mass <= f.numbers[LEAST_MASS]:
         return 0.0
-    return f.numbers[0] * of_axis(axis, f.wx, f.wy, f.wz)[face] / (mass * f.numbers[1] ** 2)
+    return f.numbers[DT] * of_axis(axis, f.wx, f.wy, f.wz)[face] / (mass * f.numbers[H] ** 2)
 
 
 @inline
@@ -210,12 +213,12 @@ def _divergence(f, g, n):
     for axis in range(3):
         high = behind(f.around, g, n, axis)
         total += _flux(f, axis, high) - _flux(f, axis, c)
-    return total / f.numbers[1]
+    return total / f.numbers[H]
 
 
 @part
 def _assemble_at(g, f, system):
-    dt = f.numbers[0]
+    dt = f.numbers[DT]
     for n in range(64):
         c = np.int64(64 * g + n)
         system.x[c] = system.y[c] = system.z[c] = system.right[c] = system.own[c] = 0.0
@@ -234,7 +237,7 @@ def _assemble_at(g, f, system):
             if low >= 0 and f.kind[low] == INTERIOR:
                 of_axis(axis, system.x, system.y, system.z)[c] = lower
         system.diagonal[c] = total if total > 0.0 else 1.0
-        share = 1.0 if compressibility > 0.0 else (f.numbers[4] if f.room[c] == 1.0 else 0.0)
+        share = 1.0 if compressibility > 0.0 else (f.numbers[VOLUME_SHARE] if f.room[c] == 1.0 else 0.0)
         system.right[c] = -share * (elastic - 1.0) / (dt * elastic) - _divergence(f, g, n)
 
 
@@ -275,7 +278,7 @@ def _correct_at(g, f, pressure):
             mine, its = f.kind[c] == INTERIOR, low >= 0 and f.kind[low] == INTERIOR
             if (mine or its) and not _shut(f, axis, c):
                 p = (pressure[c] if mine else 0.0) - (pressure[low] if its else 0.0)
-                of_axis(axis, f.vx, f.vy, f.vz)[4 * c] -= lightness(f, axis, c) * f.numbers[1] * p
+                of_axis(axis, f.vx, f.vy, f.vz)[4 * c] -= lightness(f, axis, c) * f.numbers[H] * p
 
 
 @compiled(fastmath=False)

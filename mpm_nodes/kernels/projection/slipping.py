@@ -33,7 +33,7 @@ from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.projection.joined_faces import drop_at, shares_of
-from mpm_nodes.kernels.projection.pressure import INTERIOR, lightness, of_axis
+from mpm_nodes.kernels.projection.pressure import DT, INTERIOR, H, lightness, of_axis
 
 __all__ = ["LOOSE", "Slipping", "add_pushes", "find_forces", "find_rows", "press", "push", "right_side", "weigh_faces"]
 
@@ -85,7 +85,7 @@ class Slipping(NamedTuple):
 # ---------------------------------------------------------------- the equations of q
 @part
 def _weigh_at(k, axis, blocks, least, phases, f, slip):
-    j, dt, h = np.int64(slip.places[k]), slip.numbers[0], slip.numbers[1]
+    j, dt, h = np.int64(slip.places[k]), slip.numbers[DT], slip.numbers[H]
     weights, inverse = of_axis(axis, slip.bx, slip.by, slip.bz), of_axis(axis, slip.ix, slip.iy, slip.iz)
     for n in range(64):
         here, c = 64 * k + n, np.int64(64 * j + n)
@@ -137,7 +137,7 @@ def _normals_at(k, shares, f, slip):
 
 @part
 def _bounds_at(k, slip):
-    dt, h = slip.numbers[0], slip.numbers[1]
+    dt, h = slip.numbers[DT], slip.numbers[H]
     for n in range(64):
         row, total = np.int64(64 * k + n), 0.0
         for axis in range(3):
@@ -193,7 +193,7 @@ def _sum_of(slip, k, n):
 
 @part
 def _equations_at(k, slip, q, result):
-    dt, h = slip.numbers[0], slip.numbers[1]
+    dt, h = slip.numbers[DT], slip.numbers[H]
     for n in range(64):
         row = 64 * k + n
         result[row] = dt * h * _sum_of(slip, k, n) + LOOSE * slip.own[row] * q[row]
@@ -201,7 +201,7 @@ def _equations_at(k, slip, q, result):
 
 @part
 def _cells_at(j, f, slip, result):
-    dt, h = slip.numbers[0], slip.numbers[1]
+    dt, h = slip.numbers[DT], slip.numbers[H]
     for n in range(64):
         c = 64 * j + n
         if f.kind[c] != INTERIOR:
@@ -265,7 +265,7 @@ def _apart_at(k, blocks, phases, slip):
 @part
 def _right_at(k, slip, right):
     for n in range(64):
-        right[64 * k + n] = _sum_of(slip, k, n) / slip.numbers[1]
+        right[64 * k + n] = _sum_of(slip, k, n) / slip.numbers[H]
 
 
 @compiled(fastmath=False)
@@ -285,7 +285,7 @@ def right_side(blocks, velocities, slip, right):
 # ---------------------------------------------------------------- what comes of it
 @part
 def _push_at(k, f, slip, times):
-    j, push = np.int64(slip.places[k]), times * slip.numbers[0] * slip.numbers[1] ** 2
+    j, push = np.int64(slip.places[k]), times * slip.numbers[DT] * slip.numbers[H] ** 2
     for axis in range(3):
         weights, forces = of_axis(axis, slip.bx, slip.by, slip.bz), of_axis(axis, slip.fx, slip.fy, slip.fz)
         velocity, shares = of_axis(axis, f.vx, f.vy, f.vz), of_axis(axis, f.tx, f.ty, f.tz)

@@ -16,7 +16,7 @@ from mpm_nodes.kernels.cells.cell_matrix import before, behind
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.projection.pressure import of_axis
+from mpm_nodes.kernels.projection.pressure import LEAST_MASS, of_axis
 from mpm_nodes.kernels.projection.solid_faces import HELD, SLIDING
 
 __all__ = ["extend", "find_offsets", "fold", "hand_over"]
@@ -57,7 +57,7 @@ def _rank_at(g, f, rank, turn):
     for n in range(64):
         c = np.int64(64 * g + n)
         for axis in range(3):
-            if rank[3 * c + axis] == 0 and of_axis(axis, f.mx, f.my, f.mz)[4 * c + 3] > f.numbers[2]:
+            if rank[3 * c + axis] == 0 and of_axis(axis, f.mx, f.my, f.mz)[4 * c + 3] > f.numbers[LEAST_MASS]:
                 if _leaders_of(f, g, n, axis, rank, turn):
                     rank[3 * c + axis] = turn + 1
 

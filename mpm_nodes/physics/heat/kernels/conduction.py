@@ -43,6 +43,8 @@ from mpm_nodes.physics.heat.kernels.free_surface import CLOSED, write_free_areas
 
 __all__ = ["NEAR", "HeatFields", "HeatSystem", "assemble_heat", "balance", "write_temperatures"]
 
+DT, H, AIR_TEMPERATURE, TO_AIR, SOURCE, LEAST, FLUX = range(7)
+"""Places of `numbers` of what is given."""
 WHOLE = 0.96
 """Share of what bodies leave open of a cell from which on it counts as whole; lattices and flows fluctuate by less."""
 NEAREST, NEAR = 0.1, 2.0
@@ -112,19 +114,19 @@ def _conductance(given, axis, low, high):
     """Return dt G of the face between two cells, 0 where it does not conduct."""
     if low < 0 or high < 0:
         return 0.0
-    least = given.numbers[5]
+    least = given.numbers[LEAST]
     if given.heat[4 * low + 3] <= least or given.heat[4 * high + 3] <= least:
         return 0.0
     if _thermal(given, low) != _thermal(given, high):
         return 0.0
-    h = given.numbers[1]
-    return given.numbers[0] * np.float64(face_of(given, axis)[4 * high]) / (h * h)
+    h = given.numbers[H]
+    return given.numbers[DT] * np.float64(face_of(given, axis)[4 * high]) / (h * h)
 
 
 @inline
 def _filled(given, c):
     """Return f of a cell."""
-    return np.float64(given.heat[4 * c + 1]) / given.numbers[1] ** 3
+    return np.float64(given.heat[4 * c + 1]) / given.numbers[H] ** 3
 
 
 @part
@@ -145,14 +147,14 @@ def _conductivity(given, g, n):
 def _to_body(given, body, area, phi, conductivity):
     """Return dt times the conductance over an area to a body's surface, phi cells away."""
     contact = given.bodies[body, 1]
-    h = given.numbers[1]
-    return given.numbers[0] * area / (max(phi, NEAREST) * h / conductivity + 1.0 / contact)
+    h = given.numbers[H]
+    return given.numbers[DT] * area / (max(phi, NEAREST) * h / conductivity + 1.0 / contact)
 
 
 @inline
 def _face_volume(given, axis, side, c, other):
     """Return V_f of the face between a cell and the one before (side 0) or behind it, 0 where it does not conduct."""
-    if given.heat[4 * c + 3] <= given.numbers[5] or given.heat[4 * other + 3] <= given.numbers[5]:
+    if given.heat[4 * c + 3] <= given.numbers[LEAST] or given.heat[4 * other + 3] <= given.numbers[LEAST]:
         return 0.0
     return np.float64(face_of(given, axis)[4 * (other if side else c) + 3])
 
@@ -160,7 +162,7 @@ def _face_volume(given, axis, side, c, other):
 @part
 def _through(given, g, n):
     """Return what comes in through a cell inside a body without a temperature, to go on to those outside."""
-    c, h, heat = 64 * g + n, given.numbers[1], 0.0
+    c, h, heat = 64 * g + n, given.numbers[H], 0.0
     flux = given.bodies[given.which[c], 2]
     if flux == 0.0:
         return heat
@@ -169,14 +171,14 @@ def _through(given, g, n):
             other = behind(given.around, g, n, axis) if side else before(given.around, g, n, axis)
             if other >= 0 and given.phi[other] > 0.0:
                 across = abs(given.normal[3 * c + axis])
-                heat += given.numbers[0] * flux * across * _face_volume(given, axis, side, c, other) / h
+                heat += given.numbers[DT] * flux * across * _face_volume(given, axis, side, c, other) / h
     return heat
 
 
 @part
 def _contact(given, g, n):
     """Return (dt B, dt (B T_b + F)) of a cell."""
-    c, h = 64 * g + n, given.numbers[1]
+    c, h = 64 * g + n, given.numbers[H]
     total, heat = 0.0, 0.0
     if abs(given.phi[c]) > NEAR:
         return total, heat
@@ -198,7 +200,7 @@ def _contact(given, g, n):
             area = share * h * h * across
             if given.phi[c] > 0.0 and given.bodies[body, 2] != 0.0:
                 through = 0.0 if _thermal(given, other) else _face_volume(given, axis, side, c, other) / h
-                heat += given.numbers[0] * given.bodies[body, 2] * (area - through * across)
+                heat += given.numbers[DT] * given.bodies[body, 2] * (area - through * across)
             if _thermal(given, other):
                 gain = _to_body(given, body, area, max(given.phi[c], across + given.phi[other]), conductivity)
                 total += gain
@@ -209,12 +211,12 @@ def _contact(given, g, n):
 @part
 def _assemble_at(g, given, areas, system):
     dt, air, to_air, source, least, flux = (
-        given.numbers[0],
-        given.numbers[2],
-        given.numbers[3],
-        given.numbers[4],
-        given.numbers[5],
-        given.numbers[6],
+        given.numbers[DT],
+        given.numbers[AIR_TEMPERATURE],
+        given.numbers[TO_AIR],
+        given.numbers[SOURCE],
+        given.numbers[LEAST],
+        given.numbers[FLUX],
     )
     for n in range(64):
         c = 64 * g + n
@@ -249,9 +251,9 @@ def assemble_heat(count, given, system):
         given: What it is made of.
         system: The system, written.
     """
-    areas = np.empty(64 * count if given.numbers[3] > 0.0 or given.numbers[6] != 0.0 else 0)
+    areas = np.empty(64 * count if given.numbers[TO_AIR] > 0.0 or given.numbers[FLUX] != 0.0 else 0)
     if areas.size:
-        write_free_areas(count, given.heat, given.around, given.opened, (given.numbers[1], 1.0), areas)
+        write_free_areas(count, given.heat, given.around, given.opened, (given.numbers[H], 1.0), areas)
     parallel_for(_assemble_at, count, (lend_plain(given), plain(areas), lend_plain(system)))
 
 

@@ -122,7 +122,7 @@ def conduct(
     warmth = np.zeros(0) if air is None else _take_air(staggered, air, surroundings.air, system)
     for each in surroundings.ambient:
         if each.source is not None:
-            _make_heat(staggered, dt, each.source, float(given.numbers[5]), system)
+            _make_heat(staggered, dt, each.source, float(given.numbers[conduction.LEAST]), system)
     temperature, right = room.temperature, room.right
     temperature[: 64 * count] = system.start[: 64 * count]
     matrix = CellMatrix(given.around, system.diagonal, system.x, system.y, system.z)
