@@ -8,7 +8,7 @@ cells of a plane i are lanes: those beside them along x are planes, too, and alo
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,11 +31,11 @@ class CellMatrix(NamedTuple):
         x, y, z: k >= 0 of the faces along each axis; 0 where there is no cell before.
     """
 
-    around: Any
-    diagonal: Any
-    x: Any
-    y: Any
-    z: Any
+    around: np.ndarray
+    diagonal: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
 
 
 def neighbour_blocks(coord: np.ndarray, body: np.ndarray, packed: np.ndarray) -> np.ndarray:
@@ -90,12 +90,12 @@ class Product(NamedTuple):
         p: The vector.
     """
 
-    around: Any
-    diagonal: Any
-    x: Any
-    y: Any
-    z: Any
-    p: Any
+    around: np.ndarray
+    diagonal: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    p: np.ndarray
 
 
 @inline

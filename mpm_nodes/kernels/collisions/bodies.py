@@ -26,7 +26,7 @@ approach, and friction at most mu times as much along the surface.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -73,17 +73,17 @@ class NearbyParticles(NamedTuple):
         h: Grid spacing [m].
     """
 
-    blocks: Any
-    first: Any
-    near: Any
-    offset: Any
-    stride: Any
-    unit: Any
-    block_coord: Any
-    block_start: Any
-    volume: Any
-    coord: Any
-    h: Any
+    blocks: np.ndarray
+    first: np.ndarray
+    near: np.ndarray
+    offset: np.ndarray
+    stride: int
+    unit: float
+    block_coord: np.ndarray
+    block_start: np.ndarray
+    volume: np.ndarray
+    coord: np.ndarray
+    h: float
 
 
 class Pairs(NamedTuple):
@@ -95,10 +95,10 @@ class Pairs(NamedTuple):
         rules, friction: Rule and mu of each pair of bodies, shape (bodies, bodies).
     """
 
-    groups: Any
-    bodies: Any
-    rules: Any
-    friction: Any
+    groups: np.ndarray
+    bodies: np.ndarray
+    rules: np.ndarray
+    friction: np.ndarray
 
 
 class GridNodes(NamedTuple):
@@ -110,9 +110,9 @@ class GridNodes(NamedTuple):
         least_mass: Nodes lighter than this count as empty [kg].
     """
 
-    momentum: Any
-    velocity: Any
-    least_mass: Any
+    momentum: np.ndarray
+    velocity: np.ndarray
+    least_mass: float
 
 
 @compiled(fastmath=False)

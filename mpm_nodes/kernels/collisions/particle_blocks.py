@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 __all__ = ["ParticleBlocks"]
 
@@ -20,10 +22,10 @@ class ParticleBlocks(NamedTuple):
         shift: Particle origin in the frame of the bodies, shape (3,) [m].
     """
 
-    offset: Any
-    stride: Any
-    block_coord: Any
-    block_start: Any
-    unit: Any
-    h: Any
-    shift: Any
+    offset: np.ndarray
+    stride: int
+    block_coord: np.ndarray
+    block_start: np.ndarray
+    unit: float
+    h: float
+    shift: np.ndarray

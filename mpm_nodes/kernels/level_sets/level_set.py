@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,15 +55,15 @@ STEEP = 4.0
 class Bodies(NamedTuple):
     """Every body of a solve as flat arrays; kernels `lend` it to the functions that they call."""
 
-    integer: Any
-    real: Any
-    lattice_integer: Any
-    lattice_real: Any
-    table: Any
-    coarse: Any
-    values: Any
-    velocities: Any
-    coarse_velocities: Any
+    integer: np.ndarray
+    real: np.ndarray
+    lattice_integer: np.ndarray
+    lattice_real: np.ndarray
+    table: np.ndarray
+    coarse: np.ndarray
+    values: np.ndarray
+    velocities: np.ndarray
+    coarse_velocities: np.ndarray
 
 
 class WallPlanes(NamedTuple):
@@ -74,8 +74,8 @@ class WallPlanes(NamedTuple):
         rules: Rules of the sides -x +x -y +y -z +z, one friction, the sides' speeds along their axes [m/s], shape (13,).
     """
 
-    box: Any
-    rules: Any
+    box: np.ndarray
+    rules: np.ndarray
 
 
 # ---------------------------------------------------------------- what travels in `Collider.shape`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,9 +25,9 @@ class Phases(NamedTuple):
         velocity: (v, 0, 0, 0).
     """
 
-    face: Any
-    force: Any
-    velocity: Any
+    face: np.ndarray
+    force: np.ndarray
+    velocity: np.ndarray
 
 
 @inline

@@ -24,7 +24,7 @@ integrate J by the velocities of whole faces, and holding that against the flux 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -78,36 +78,36 @@ class Fields(NamedTuple):
             at `DT` and so on.
     """
 
-    cells: Any
-    mx: Any
-    my: Any
-    mz: Any
-    vx: Any
-    vy: Any
-    vz: Any
-    around: Any
-    sx: Any
-    sy: Any
-    sz: Any
-    ux: Any
-    uy: Any
-    uz: Any
-    wx: Any
-    wy: Any
-    wz: Any
-    nx: Any
-    ny: Any
-    nz: Any
-    tx: Any
-    ty: Any
-    tz: Any
-    bx: Any
-    by: Any
-    bz: Any
-    room: Any
-    filling: Any
-    kind: Any
-    numbers: Any
+    cells: np.ndarray
+    mx: np.ndarray
+    my: np.ndarray
+    mz: np.ndarray
+    vx: np.ndarray
+    vy: np.ndarray
+    vz: np.ndarray
+    around: np.ndarray
+    sx: np.ndarray
+    sy: np.ndarray
+    sz: np.ndarray
+    ux: np.ndarray
+    uy: np.ndarray
+    uz: np.ndarray
+    wx: np.ndarray
+    wy: np.ndarray
+    wz: np.ndarray
+    nx: np.ndarray
+    ny: np.ndarray
+    nz: np.ndarray
+    tx: np.ndarray
+    ty: np.ndarray
+    tz: np.ndarray
+    bx: np.ndarray
+    by: np.ndarray
+    bz: np.ndarray
+    room: np.ndarray
+    filling: np.ndarray
+    kind: np.ndarray
+    numbers: np.ndarray
 
 
 class PressureSystem(NamedTuple):
@@ -120,12 +120,12 @@ class PressureSystem(NamedTuple):
         own: k J_P / (J_E dt).
     """
 
-    diagonal: Any
-    x: Any
-    y: Any
-    z: Any
-    right: Any
-    own: Any
+    diagonal: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    right: np.ndarray
+    own: np.ndarray
 
 
 @inline

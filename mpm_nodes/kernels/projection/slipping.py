@@ -24,7 +24,7 @@ is one of mass m = 1 / sum (theta_i^2 / m_i) and velocity sum theta_i v_i.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -60,26 +60,26 @@ class Slipping(NamedTuple):
         numbers: dt [s], h [m].
     """
 
-    places: Any
-    pairs: Any
-    around: Any
-    bx: Any
-    by: Any
-    bz: Any
-    ix: Any
-    iy: Any
-    iz: Any
-    cx: Any
-    cy: Any
-    cz: Any
-    own: Any
-    fx: Any
-    fy: Any
-    fz: Any
-    ex: Any
-    ey: Any
-    ez: Any
-    numbers: Any
+    places: np.ndarray
+    pairs: np.ndarray
+    around: np.ndarray
+    bx: np.ndarray
+    by: np.ndarray
+    bz: np.ndarray
+    ix: np.ndarray
+    iy: np.ndarray
+    iz: np.ndarray
+    cx: np.ndarray
+    cy: np.ndarray
+    cz: np.ndarray
+    own: np.ndarray
+    fx: np.ndarray
+    fy: np.ndarray
+    fz: np.ndarray
+    ex: np.ndarray
+    ey: np.ndarray
+    ez: np.ndarray
+    numbers: np.ndarray
 
 
 # ---------------------------------------------------------------- the equations of q

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.lanes.memory import bare
 
@@ -63,13 +65,13 @@ class ScatterTables(NamedTuple):
         scratch, base: Scratch of all threads.
     """
 
-    runs: Any
-    colour_start: Any
-    colour_range: Any
-    colour_shares: Any
-    tile_slot: Any
-    scratch: Any
-    base: Any
+    runs: np.ndarray
+    colour_start: np.ndarray
+    colour_range: np.ndarray
+    colour_shares: np.ndarray
+    tile_slot: np.ndarray
+    scratch: np.ndarray
+    base: np.ndarray
 
 
 class GatherTables(NamedTuple):
@@ -79,11 +81,11 @@ class GatherTables(NamedTuple):
         shares: Where the shares of threads begin and end among the runs, shape (threads + 1,).
     """
 
-    runs: Any
-    shares: Any
-    tile_slot: Any
-    scratch: Any
-    base: Any
+    runs: np.ndarray
+    shares: np.ndarray
+    tile_slot: np.ndarray
+    scratch: np.ndarray
+    base: np.ndarray
 
 
 @inline

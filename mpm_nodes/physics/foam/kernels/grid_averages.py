@@ -80,10 +80,10 @@ class SummedNodes(NamedTuple):
         sums: Sums, 64 nodes a place, flat; the first value of each is the mass.
     """
 
-    near: Any
-    of_slot: Any
-    wanted: Any
-    sums: Any
+    near: np.ndarray
+    of_slot: np.ndarray
+    wanted: np.ndarray
+    sums: np.ndarray
 
 
 @part

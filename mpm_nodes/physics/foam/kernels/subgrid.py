@@ -15,7 +15,7 @@ neighbours at once. Sums run over blocks and chunks in one order, whatever the n
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -202,14 +202,14 @@ class Neighbourhood(NamedTuple):
         boxes, block_boxes: From `find_boxes`.
     """
 
-    block_coord: Any
-    block_start: Any
-    order: Any
-    marked_blocks: Any
-    near: Any
-    chunk_of: Any
-    boxes: Any
-    block_boxes: Any
+    block_coord: np.ndarray
+    block_start: np.ndarray
+    order: np.ndarray
+    marked_blocks: np.ndarray
+    near: np.ndarray
+    chunk_of: np.ndarray
+    boxes: np.ndarray
+    block_boxes: np.ndarray
 
 
 @part

@@ -31,7 +31,7 @@ the heat that particles give is the heat of the cells, also of those behind a wa
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -64,17 +64,17 @@ class HeatFields(NamedTuple):
         numbers: dt [s], h [m], temperature of the air [K], h_a [W/(m^2 K)], q [W/m^3], least M, b_a [W/m^2].
     """
 
-    heat: Any
-    x: Any
-    y: Any
-    z: Any
-    around: Any
-    phi: Any
-    normal: Any
-    which: Any
-    opened: Any
-    bodies: Any
-    numbers: Any
+    heat: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    around: np.ndarray
+    phi: np.ndarray
+    normal: np.ndarray
+    which: np.ndarray
+    opened: np.ndarray
+    bodies: np.ndarray
+    numbers: np.ndarray
 
 
 class HeatSystem(NamedTuple):
@@ -90,16 +90,16 @@ class HeatSystem(NamedTuple):
         source: dt (q V + Q + b_a A).
     """
 
-    diagonal: Any
-    x: Any
-    y: Any
-    z: Any
-    right: Any
-    start: Any
-    body: Any
-    air: Any
-    body_heat: Any
-    source: Any
+    diagonal: np.ndarray
+    x: np.ndarray
+    y: np.ndarray
+    z: np.ndarray
+    right: np.ndarray
+    start: np.ndarray
+    body: np.ndarray
+    air: np.ndarray
+    body_heat: np.ndarray
+    source: np.ndarray
 
 
 # ---------------------------------------------------------------- coefficients

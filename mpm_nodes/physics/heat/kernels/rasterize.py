@@ -18,8 +18,9 @@ are wanted. Here each value has a tile of its own (`transfers.face_tiles`), and 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import numpy as np
 from numba import get_thread_id
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
@@ -78,10 +79,10 @@ class ParticleHeat(NamedTuple):
         temperature: T.
     """
 
-    capacity: Any
-    volume: Any
-    conductivity: Any
-    temperature: Any
+    capacity: np.ndarray
+    volume: np.ndarray
+    conductivity: np.ndarray
+    temperature: np.ndarray
 
 
 # ---------------------------------------------------------------- weights
