@@ -329,7 +329,9 @@ def test_ctrl_c_prints_what_was_found(tmp_path):
         signal.SIGINT, signal.default_int_handler
     )  # a shell's background jobs are born deaf to it, and so are theirs
     try:
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=environment)
+        child = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2], env=environment
+        )
     finally:
         signal.signal(signal.SIGINT, kept)
     try:
