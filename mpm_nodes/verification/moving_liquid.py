@@ -74,11 +74,6 @@ class Box:
         nothing = Particles({"position": np.zeros((0, 3))}, nozzle.materials, nozzle.spacing)
         return SubstepSolver(nothing, substeps, emitters=[stream], **scene)
 
-    def mean_level(self, runs: int) -> float:
-        """Return the mean level of runs that differ by some hundred-thousandths in modulus and step."""
-        changes = 1e-5 * np.arange(runs)
-        return float(np.mean([replace(self, bulk=self.bulk * (1 + c), dt_max=self.dt_max * (1 - c)).level() for c in changes]))
-
     def level(self, rate: float = 5.0) -> float:
         """Return twice the height of the liquid's middle at rest, over that of its mass under its own weight."""
         run = self.solver(rate)
@@ -91,8 +86,6 @@ class Box:
         return float(2.0 * np.average(height, weights=mass) / exact)
 
 
-RUNS = 4
-"""Runs whose mean is taken: by a last bit drops go elsewhere, and a level by 0.03 to 1 % (standard deviation)."""
 PROJECTED = ("incompressible", "melting")
 TAP = Box((6, 6), mouth=8.0, pouring=1.6)
 SCENES = {
@@ -131,20 +124,23 @@ class MovingLiquid(VerificationProblem):
     Scene: boxes of 6 to 18 cells a side, liquid of 4e5 Pa on cells of 4 cm: streams of 2 x 2 cells at 1 m/s from a tap over a box,
         into a jug, out of a nozzle that drowns; a column that slumps; one that sloshes for 10 s. The tap again with other cells,
         moduli, densities, steps, walls and presets. Streams have 4 s until the air that they take along has risen; then what
-        still moves is damped. All of it again under the projection, and at one resolution in implicit steps. Levels are means of
-        four runs, which part by a last bit; those of implicit steps, far off, are of one.
+        still moves is damped. All of it again under the projection, and at one resolution in implicit steps.
     Exact: twice the height of the middle is the depth of the mass, less 2 rho g depth / (3 bulk) of it where it is compressible.
-    Tolerance: 2 %. Known to miss: the tap, the jug, the drowned nozzle and the slump in implicit steps, 2.6 to 4.5 % too low.
+    Tolerance: 2 %. Known to miss: the tap, the jug, the drowned nozzle and the slump in implicit steps, 2.4 to 4.5 % too low; and
+        three swept taps on some processors, by up to 3.1 %. A last bit decides where drops go: levels of runs that part by one
+        scatter by 0.03 to 1 % (standard deviation); means of six to eight runs of these three are 1.018, 1.009 and 0.988.
         Without `follow_density` the tap's liquid stands at less than 0.6.
     """
 
     name = "moving_liquid"
     source = "conservation of volume"
     slow = True
-    misses = tuple(f"level of {what}, implicit" for what in ("a tap", "a jug", "a drowned nozzle", "a column that slumps"))
+    misses = tuple(f"level of {what}, implicit" for what in ("a tap", "a jug", "a drowned nozzle", "a column that slumps")) + tuple(
+        f"level of a tap{what}" for what in (", cells of two thirds", " of 500 kg/m^3", ", projected, in steps of half the length")
+    )
 
     def findings(self) -> Iterator[Finding]:
         """Let them come to rest."""
         for what, scene in {**SCENES, **SWEEP, **PROJECTED_SCENES, **IMPLICIT_SCENES}.items():
-            yield Finding(1.0, scene.mean_level(1 if what in IMPLICIT_SCENES else RUNS), 0.02, f"level of {what}")
+            yield Finding(1.0, scene.level(), 0.02, f"level of {what}")
         yield Finding(1.0, float(TAP.level(0.0) < 0.6), 0.0, "without the stage the tap's level is less than 0.6")
