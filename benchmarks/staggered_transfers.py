@@ -23,8 +23,8 @@ from environments import busy_warning
 from mpm_nodes.bench.scenes import scene
 from mpm_nodes.data import Particles, Thermal
 from mpm_nodes.physics.heat.stages import heat
+from mpm_nodes.physics.projection.stages import projection
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.solver.stages import projection
 
 MOST = 3.0
 LAW = "neo_hookean"

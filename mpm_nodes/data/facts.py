@@ -31,12 +31,14 @@ class Fact:
         unit: SI unit; "" for counts and text.
         reduction: How the values of a frame become one.
         doc: One sentence.
+        passes: Work of one where it counts something, such as iterations, in passes over the particles.
     """
 
     name: str
     unit: str
     reduction: Reduction
     doc: str
+    passes: float = 0.0
 
 
 @dataclass(frozen=True)

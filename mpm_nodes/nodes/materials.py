@@ -18,7 +18,6 @@ from mpm_nodes.data import (
     KilogramsPerCubicMetre,
     Material,
     Metres,
-    Pascals,
     PascalSeconds,
     Range,
     TemperatureTable,
@@ -205,22 +204,3 @@ def _with_table(material: Material, parameter: str, table: Rows, liquid_table: R
     tables = {**material.tables, parameter: TemperatureTable(table, liquid_table or ())}
     tabled_law(made := dataclasses.replace(material, tables=tables))
     return made
-
-
-@node(category="Material", label="Bulk Modulus", preflight=told_again)
-def material_bulk_modulus(
-    material: Material,
-    *,
-    bulk_modulus: A[
-        float, Pascals, Range(min=0.0, soft_max=1e10), NotKeyable("matter keeps the modulus that it was made with")
-    ] = 0.0,
-) -> Material:
-    """Say how a material resists compression in projections, whatever its law has: for the preset `incompressible`.
-
-    Args:
-        material: Material of any law; its shape behaves as the law says.
-        bulk_modulus: Modulus lam of the energy lam/2 (J - 1)^2, from jelly (1e4) to steel (1e11); 0 stands for infinity.
-
-    Source: S14 sections 4.2 and 4.5.
-    """
-    return dataclasses.replace(material, bulk_modulus=bulk_modulus)

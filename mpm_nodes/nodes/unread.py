@@ -74,13 +74,11 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
     asked = "thermal_properties" in stages or ("apply_plasticity" not in stages and any(map(_flows, materials.values())))
     if not (asked or any(wired) or any(map(_asks_for_more, materials.values()))):
         return []
-    from mpm_nodes.solver import initial
     from mpm_nodes.solver.surroundings import refuse_unread_ambient, refuse_unread_tension_field
 
     plans = [plan_of(each) for each in candidates]
     all_matter = with_further(tuple(materials.values()))
     for material in all_matter:
-        initial.refuse_unread_modulus(material, _named(material), plans)
         for physics in all_physics():
             physics.refuse_material(material, _named(material), plans)
             physics.require_of_material(material, plans)

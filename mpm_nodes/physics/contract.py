@@ -85,6 +85,7 @@ class Physics:
             reads it.
         material_numbers: By name, members of materials that its stages read and that are told of where none does.
         kinds: Stages that say what a substep graph is for: others are recommended only where they have the same of them.
+        for_liquids: Stages whose presets are recommended for liquids, and others for solids.
         compiled_for: By preset, returns what its kernels are compiled for ahead of time, each a solve of its own, given what
             finds a material in the library. Presets that nobody names are compiled for rubber.
         warnings_on_ranks: Yields what in these plans is shared among ranks, and costs more than on one.
@@ -103,6 +104,7 @@ class Physics:
     refuse_columns: Mapping[str, Callable[[Sequence[StagesOfPlan]], None]] = field(default_factory=dict)
     material_numbers: Mapping[str, MaterialNumber] = field(default_factory=dict)
     kinds: tuple[str, ...] = ()
+    for_liquids: tuple[str, ...] = ()
     compiled_for: Mapping[str, Callable[[Callable[[str], Material]], tuple[Material, ...]]] = field(default_factory=dict)
     warnings_on_ranks: Callable[[Sequence[StagesOfPlan]], Iterator[str]] = _no_texts
     unread: Callable[[Sequence[Material], Sequence[StagesOfPlan], bool], Iterator[str]] = _no_texts

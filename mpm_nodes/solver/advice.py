@@ -202,12 +202,14 @@ def preset_words(of: frozenset[str], liquid: bool) -> str:
 
     Args:
         of: Those of `kinds` that the substeps of now have.
-        liquid: Whether the matter resists no shear: presets with a projection, where there are any, are for it, others for solids.
+        liquid: Whether the matter resists no shear: presets with a stage for liquids, where there are any, are for it, and others
+            for solids.
     """
     known = {name: strict_json.read(path) for name, path in registry.default().presets.items()}
     long = {name: _types(raw) for name, raw in known.items() if _goes_beyond(raw)}
     long = {name: types for name, types in long.items() if types & kinds() == of}
-    suited = {name for name, types in long.items() if ("project_velocity" in types) == liquid} or set(long)
+    for_liquids = {stage for physics in all_physics() for stage in physics.for_liquids}
+    suited = {name for name, types in long.items() if bool(types & for_liquids) == liquid} or set(long)
     either = [name for name, raw in known.items() if set(raw.get("candidates", ())) & suited]
     text = " or ".join(f'"{name}"' for name in sorted(suited))
     if text and either:

@@ -50,8 +50,6 @@ def matters(preset: str) -> tuple[Material, ...]:
     """Return what a preset is compiled for: each a solve of its own. Other laws compile what is theirs when they are cooked."""
     if preset == "explicit_apic":
         return tuple(Material(law, {}, 1000.0, law) for law in BUILT_IN)
-    if preset in ("incompressible", "auto_incompressible"):
-        return (named_material("water"),)
     declared = {name: make for physics in all_physics() for name, make in physics.compiled_for.items()}
     return declared[preset](named_material) if preset in declared else (named_material("rubber"),)
 

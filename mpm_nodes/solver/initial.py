@@ -20,7 +20,6 @@ __all__ = [
     "measure_gradients",
     "origin_of",
     "own_fields",
-    "refuse_unread_modulus",
 ]
 
 
@@ -32,7 +31,6 @@ def own_fields(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan], parts: Se
             material or the particles have.
     """
     for law in laws:
-        refuse_unread_modulus(law.material, law.label, plans)
         for physics in all_physics():
             physics.refuse_material(law.material, law.label, plans)
     for physics in all_physics():
@@ -49,28 +47,6 @@ def own_fields(laws: Sequence[BoundLaw], plans: Sequence[SubstepPlan], parts: Se
     own = {name: field for name, (_, field) in found.items() if name not in ATTRIBUTES}
     columns = dict.fromkeys(name for part in parts for name in part.attributes if name not in ATTRIBUTES)
     return {**own, **{name: _carried(name, parts) for name in columns if name not in own}}
-
-
-def refuse_unread_modulus(material: Material, label: str, plans: Sequence[SubstepPlan]) -> None:
-    """Refuse a bulk modulus that is for projections where none of the substeps' stages asks for it.
-
-    Args:
-        material: The material.
-        label: What messages call it.
-        plans: The substeps that the solve may take.
-
-    Raises:
-        MpmNodesError: It has one, and none does.
-    """
-    project = ["compressibility" in plan.fields_needed["particles"] for plan in plans]
-    if material.bulk_modulus is None or all(project):
-        return
-    told = f"{material.bulk_modulus:g} Pa" if material.bulk_modulus > 0.0 else "infinity"
-    without = "not all of the substeps that the solve chooses from have one" if any(project) else "these substeps have none"
-    raise MpmNodesError(
-        f"material {label}: its bulk modulus of {told} is for projections, and {without}; take the "
-        "preset incompressible or melting, or leave material_bulk_modulus out"
-    )
 
 
 def _carried(name: str, parts: Sequence[Particles]) -> Field:

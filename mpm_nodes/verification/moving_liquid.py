@@ -34,6 +34,7 @@ class Box:
         shift: Where the walls lie between nodes [cells].
         preset: Substeps.
         settings: Of the preset.
+        pressed: Bulk modulus that substeps take in place of the liquid's [Pa]; None: that.
         dt_max: Longest step [s].
     """
 
@@ -48,6 +49,7 @@ class Box:
     shift: float = 0.0
     preset: str = "explicit_apic"
     settings: tuple[tuple[str, float], ...] = ()
+    pressed: float | None = None
     dt_max: float = 0.01
 
     def solver(self, rate: float) -> SubstepSolver:
@@ -81,12 +83,10 @@ class Box:
         settle(run, 1.0, 5.0)
         mass, height = column(run, "mass"), column(run, "position")[:, 1] - self.shift * self.cell
         depth = mass.sum() / (self.density * self.wide[0] * self.wide[1] * self.cell**2)
-        bulk = dict(self.settings).get("bulk_modulus", np.inf) if self.preset in PROJECTED else self.bulk
-        exact = depth * (1.0 - 2.0 * self.density * GRAVITY * depth / (3.0 * bulk))
+        exact = depth * (1.0 - 2.0 * self.density * GRAVITY * depth / (3.0 * (self.bulk if self.pressed is None else self.pressed)))
         return float(2.0 * np.average(height, weights=mass) / exact)
 
 
-PROJECTED = ("incompressible", "melting")
 TAP = Box((6, 6), mouth=8.0, pouring=1.6)
 SCENES = {
     "a tap": TAP,
@@ -106,15 +106,6 @@ SWEEP = {
     "a tap, separate_bodies": replace(TAP, preset="separate_bodies"),
 }
 """The tap, swept."""
-PROJECTED_TAP = replace(TAP, preset="incompressible")
-PROJECTED_SCENES = {f"{what}, projected": replace(scene, preset="incompressible") for what, scene in SCENES.items()} | {
-    "a tap, projected, cells of two thirds": replace(PROJECTED_TAP, wide=(9, 9), mouth=12.0, cell=CELL / 1.5),
-    "a tap, projected, with a bulk modulus": replace(PROJECTED_TAP, settings=(("bulk_modulus", BULK),)),
-    "a tap, projected, of 500 kg/m^3": replace(PROJECTED_TAP, density=500.0),
-    "a tap, projected, in steps of half the length": replace(PROJECTED_TAP, dt_max=0.005),
-    "a tap, projected, walls between nodes": replace(PROJECTED_TAP, shift=0.37),
-}
-"""The scenes under the projection, and its tap swept."""
 IMPLICIT_SCENES = {f"{what}, implicit": replace(scene, preset="implicit_apic") for what, scene in SCENES.items()}
 
 
@@ -124,11 +115,11 @@ class MovingLiquid(VerificationProblem):
     Scene: boxes of 6 to 18 cells a side, liquid of 4e5 Pa on cells of 4 cm: streams of 2 x 2 cells at 1 m/s from a tap over a box,
         into a jug, out of a nozzle that drowns; a column that slumps; one that sloshes for 10 s. The tap again with other cells,
         moduli, densities, steps, walls and presets. Streams have 4 s until the air that they take along has risen; then what
-        still moves is damped. All of it again under the projection, and at one resolution in implicit steps.
+        still moves is damped. At one resolution all of it again in implicit steps.
     Exact: twice the height of the middle is the depth of the mass, less 2 rho g depth / (3 bulk) of it where it is compressible.
     Tolerance: 2 %. Known to miss: the tap, the jug, the drowned nozzle and the slump in implicit steps, 2.4 to 4.5 % too low; and
-        three swept taps on some processors, by up to 3.1 %. A last bit decides where drops go: levels of runs that part by one
-        scatter by 0.03 to 1 % (standard deviation); means of six to eight runs of these three are 1.018, 1.009 and 0.988.
+        two swept taps on some processors, by up to 3.1 %. A last bit decides where drops go: levels of runs that part by one
+        scatter by 0.03 to 1 % (standard deviation); means of six to eight runs of these two are 1.018 and 1.009.
         Without `follow_density` the tap's liquid stands at less than 0.6.
     """
 
@@ -136,11 +127,11 @@ class MovingLiquid(VerificationProblem):
     source = "conservation of volume"
     slow = True
     misses = tuple(f"level of {what}, implicit" for what in ("a tap", "a jug", "a drowned nozzle", "a column that slumps")) + tuple(
-        f"level of a tap{what}" for what in (", cells of two thirds", " of 500 kg/m^3", ", projected, in steps of half the length")
+        f"level of a tap{what}" for what in (", cells of two thirds", " of 500 kg/m^3")
     )
 
     def findings(self) -> Iterator[Finding]:
         """Let them come to rest."""
-        for what, scene in {**SCENES, **SWEEP, **PROJECTED_SCENES, **IMPLICIT_SCENES}.items():
+        for what, scene in {**SCENES, **SWEEP, **IMPLICIT_SCENES}.items():
             yield Finding(1.0, scene.level(), 0.02, f"level of {what}")
         yield Finding(1.0, float(TAP.level(0.0) < 0.6), 0.0, "without the stage the tap's level is less than 0.6")

@@ -10,8 +10,9 @@ import pytest
 from solver_scenes import JELLY, cube, shot
 
 from mpm_nodes import SubstepSolver
-from mpm_nodes.data import Material, SurfaceTension, Thermal
+from mpm_nodes.data import A, Fact, Facts, Material, Reads, Reduction, Stage, SurfaceTension, Thermal
 from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare import costs, stage
 from mpm_nodes.graph.reports.problems import GraphError
 from mpm_nodes.physics.surface_tension.stages.surface_tension import longest_step
 from mpm_nodes.solver import auto_steps
@@ -19,6 +20,7 @@ from mpm_nodes.solver.auto_steps import measure
 from mpm_nodes.solver.candidates import Choice
 from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.divergence import SimulationDiverged
+from mpm_nodes.solver.state import ParticleStore
 
 
 def auto_solver(**options):
@@ -46,8 +48,8 @@ def test_measuring_leaves_the_state_as_it_was():
 
 def test_the_cheaper_candidate_runs(monkeypatch):
     """The candidate with the least work for a simulated second goes on, and the report names every cost."""
-    for costs, name in (((2.0, 1.0), "implicit_apic"), ((1.0, 2.0), "explicit_apic"), ((float("inf"), 9.0), "implicit_apic")):
-        given = iter(costs)
+    for chosen, name in (((2.0, 1.0), "implicit_apic"), ((1.0, 2.0), "explicit_apic"), ((float("inf"), 9.0), "implicit_apic")):
+        given = iter(chosen)
         monkeypatch.setattr(auto_steps, "_cost", lambda *_, given=given: (next(given), 1e-3))
         solver = auto_solver()
         solver.step(time_left=0.01)
@@ -219,5 +221,27 @@ def test_a_trial_counts_its_cheapest_substep_after_the_first(monkeypatch):
     solver, lengths = auto_solver(), iter((4e-3, 1e-3, 2e-3, 5e-4))
     monkeypatch.setattr(solver, "run_stages", lambda *_: next(lengths))
     cost, longest = auto_steps._cost(solver, 1.0, lambda: None)
-    fixed = sum(auto_steps.STAGES.get(each.declaration.id, auto_steps.OTHER_STAGE) for each in solver.program.plan.stages)
+    fixed = sum(each.declaration.passes for each in solver.program.plan.stages)
     assert cost == pytest.approx(fixed / 2e-3) and longest == 4e-3
+
+
+def test_work_that_a_stage_declares_is_counted():
+    """A stage of a user's, with work of its own and a fact that counts some more."""
+    facts = (Fact("looks", "", Reduction.SUM, "Looks.", 0.5), Fact("seen", "", Reduction.SUM, "Seen."))
+    looks = Facts("looks", "How often it looked.", facts)
+
+    @costs(7.0)
+    @stage(label="Look", facts=(looks,))
+    def look(particles: A[ParticleStore, Reads("position")]) -> Stage["particles"]:
+        """Look.
+
+        Args:
+            particles: Particles.
+        """
+
+    solver = auto_solver()
+    plan = solver.program.plan
+    part = dataclasses.replace(plan.stages[0], declaration=look.declaration)
+    assert part.declaration.passes == 7.0 and plan.stages[-1].declaration.passes == pytest.approx(0.1)
+    told = {"looks": {"looks": 3, "seen": 100}, "others": {"iterations": 5}}
+    assert auto_steps._iterated(dataclasses.replace(plan, stages=(part,)), told) == pytest.approx(1.5)

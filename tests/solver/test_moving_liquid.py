@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from solver_scenes import shot
 
-from mpm_nodes.data import Collider, CollisionRule, Material, Particles, WallRule, Walls, concatenate
+from mpm_nodes.data import Collider, CollisionRule, Material, WallRule, Walls, concatenate
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.kernels.collisions.open_share import find_open_shares
 from mpm_nodes.kernels.level_sets.level_set import BOX, SPHERE, PosedLevelSets
-from mpm_nodes.kernels.projection.cell_density import follow_cells
 from mpm_nodes.kernels.transfers.room import follow_room, write_room
 from mpm_nodes.kernels.transfers.weights import DRIFT_LIMIT
 from mpm_nodes.solver.colliders import ColliderSet
@@ -222,47 +221,6 @@ def test_the_cells_behind_walls_of_a_lattice_have_no_room_left(walls):
         assert (room > 0.01).all() if thin else np.abs(room).max() < 1e-12
 
 
-@pytest.mark.parametrize(
-    ("liquid", "compressibility", "integrated", "room", "expected"),
-    [
-        (1.0, 0.0, 0.03, -0.05, 0.5 * -0.04),  # what particles integrated is forgotten
-        (1.0, 0.0, 0.03, 0.008, 0.0),  # counts as none
-        (0.25, 0.0, 0.04, -0.05, 0.03 + 0.25 * 0.5 * -0.04),  # solids say themselves how they are strained
-        (0.0, 0.0, 0.04, -0.05, 0.04),
-        (1.0, 1e-6, 0.03, -0.05, 0.03 + 0.5 * -0.07),  # a pressure of its own is kept, and relaxes
-    ],
-)
-def test_cells_of_liquids_take_the_room_that_the_grid_sees(liquid, compressibility, integrated, room, expected):
-    """e of a cell relaxes to r by the share of its liquids; how full it is, is told of cells that hold mostly liquids."""
-    cells, grid, filling = np.zeros(256), np.zeros(256), np.zeros(256)
-    mass, opened, volume = 2.0, 0.8, 0.6
-    cells[0::4] = cells[1::4] = mass * integrated
-    cells[2::4], cells[3::4] = mass * compressibility, mass
-    grid[0::4], grid[1::4], grid[2::4], grid[3::4] = opened * room, opened, liquid * volume, volume
-    follow_cells(1, cells, grid, filling, (1.0, 0.5, 0.01))
-    assert cells[0::4] / mass == pytest.approx(expected, abs=1e-12)
-    assert cells[1::4] / mass == pytest.approx(expected, abs=1e-12)
-    assert filling[1::4] == pytest.approx(volume / opened if liquid > 0.5 else 0.0)
-
-
-def test_spray_falls_under_the_projection():
-    """A particle a cell fills an eighth of it: it falls to the floor, and does not hang in the air since it keeps its distances."""
-    side = 6 * CELL
-    spray = block(WATER, (0, 0, 0), (side, side, side), CELL)
-    at = spray["position"]
-    every = np.all(np.round(at / (0.5 * CELL) - 0.5).astype(int) % 2 == 0, axis=1)
-    spray = Particles({name: values[every] for name, values in spray.attributes.items()}, spray.materials, spray.spacing)
-    run = SubstepSolver(
-        spray,
-        "incompressible",
-        cell_size=CELL,
-        walls=walled((0, 0, 0), (side, 2 * side, side), SEPARATE),
-        gravity=(0.0, -9.81, 0.0),
-    )
-    run.advance(1.0)
-    assert column(run, "position")[:, 1].mean() < 1.0 * CELL  # 0.375 where it is packed
-
-
 def test_the_volume_of_a_particle_relaxes_to_the_open_part_of_its_room():
     """1 - exp(-s |v|) of what the difference from r = (o r) / o exceeds the tolerance by, at a fall's speed at least."""
     stride, opened, room, least, rate, off = 16, 0.5, 0.1, 0.7, 0.4, 0.01
@@ -281,7 +239,7 @@ def test_explicit_steps_look_at_the_density_when_sound_has_crossed_two_cells(mon
     looked, rates = [], []
     original = density.fill_cells
     monkeypatch.setattr(density, "fill_cells", lambda *given: looked.append(0) or original(*given))
-    monkeypatch.setattr(density, "_follow", lambda particles, grid, step, numbers: rates.append(numbers[0]))
+    monkeypatch.setattr(density, "follow", lambda particles, grid, step, numbers: rates.append(numbers[0]))
     pool = block(WATER, (0.0, 0.0, 0.0), (0.4, 0.4, 0.4), CELL)
     run = SubstepSolver(pool, "explicit_apic", cell_size=CELL, dt_max=1.9e-3, gravity=(0.0, -9.81, 0.0))
     sound, dt = np.sqrt(1e5 / 1000.0), 1.9e-3
@@ -290,14 +248,3 @@ def test_explicit_steps_look_at_the_density_when_sound_has_crossed_two_cells(mon
     between = int(np.ceil(density.WAIT * CELL / (sound * dt)))
     assert between == 11 and len(looked) == 44 // between
     np.testing.assert_allclose(rates, 5.0 * between * dt / CELL)
-
-
-def test_the_projection_takes_back_a_share_by_the_speed_of_a_fall_by_half_a_cell(monkeypatch):
-    """1 - exp(-rate dt sqrt(g h) / h) in a substep, whatever its length."""
-    shares = []
-    monkeypatch.setattr(density, "follow_cells", lambda *given: shares.append(given[-1][1]))
-    for dt in (1e-3, 4e-3):
-        pool = block(WATER, (0.0, 0.0, 0.0), (0.4, 0.4, 0.4), CELL)
-        run = SubstepSolver(pool, {"preset": "incompressible", "set": {"density_rate": 3.0}}, cell_size=CELL, dt_max=dt)
-        run.step(dt)
-        assert shares.pop() == pytest.approx(1.0 - np.exp(-3.0 * dt * np.sqrt(9.81 * CELL) / CELL), rel=1e-9)

@@ -1,6 +1,7 @@
 """How nodes and stages are declared: decorators, what they read off signatures, knobs, and the registry of all that there is."""
 
 from mpm_nodes.graph.declare.decorators import (
+    costs,
     ends_at_sides,
     joins_copies,
     needs_whole_nodes,
@@ -10,4 +11,13 @@ from mpm_nodes.graph.declare.decorators import (
     stage,
 )
 
-__all__ = ["ends_at_sides", "joins_copies", "needs_whole_nodes", "node", "reads_of_materials", "shared_among_ranks", "stage"]
+__all__ = [
+    "costs",
+    "ends_at_sides",
+    "joins_copies",
+    "needs_whole_nodes",
+    "node",
+    "reads_of_materials",
+    "shared_among_ranks",
+    "stage",
+]

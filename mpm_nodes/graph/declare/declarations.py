@@ -323,6 +323,7 @@ class StageDeclaration(Declaration):
         around: Whether it finds all neighbours of a particle beside a periodic side.
         shared: Whether it gives the same on several ranks, though it looks beyond one particle.
         of_materials: Members of materials that it reads, of those that laws do not read themselves.
+        passes: Its work besides iterations, in passes over the particles (`costs`).
     """
 
     domains: tuple[DomainPort, ...] = ()
@@ -339,6 +340,7 @@ class StageDeclaration(Declaration):
     around: bool = True
     shared: bool = False
     of_materials: tuple[str, ...] = ()
+    passes: float = 0.1
 
     def fragments_for(self, knobs: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return its fragments with these knobs."""

@@ -208,6 +208,19 @@ def shared_among_ranks(function: F) -> F:
     return function
 
 
+def costs(passes: float) -> Callable[[F], F]:
+    """Declare, above `stage`, the work of a stage besides what its facts count, in passes over the particles.
+
+    A pass is what it takes to bring every particle to the grid once. Choices between presets count it.
+    """
+
+    def decorate(function: F) -> F:
+        function.declaration = dataclasses.replace(function.declaration, passes=passes)  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
 def reads_of_materials(*names: str) -> Callable[[F], F]:
     """Declare, above `stage`, which members of materials a stage reads, of those that no law reads itself.
 

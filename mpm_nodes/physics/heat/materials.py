@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, Material, MpmNodesError, Thermal
 
-__all__ = ["checked_thermal", "densities_of", "first_phase", "melting", "partners_of", "with_melts"]
+__all__ = ["checked_thermal", "densities_of", "first_phase", "melting", "melting_rubber", "partners_of", "with_melts"]
 
 
 def melting(solid: Material, melt: Material) -> Material:
     """Return a solid that melts at 300 K, as kernels are compiled for."""
     return dataclasses.replace(solid, thermal=Thermal(2000.0, 1.0, 4000.0, 0.6, 3e5, 300.0, melt))
+
+
+def melting_rubber(named: Callable[[str], Material]) -> tuple[Material, ...]:
+    """Return what presets with heat are compiled for, given what finds a material in the library."""
+    return (melting(named("rubber"), named("water")),)
 
 
 def with_melts(materials: Sequence[Material]) -> tuple[Material, ...]:

@@ -1,16 +1,8 @@
 """The declaration of heat."""
 
-from collections.abc import Callable
-
-from mpm_nodes.data import Material
 from mpm_nodes.physics.contract import Physics
-from mpm_nodes.physics.heat.materials import first_phase, melting, with_melts
+from mpm_nodes.physics.heat.materials import first_phase, melting_rubber, with_melts
 from mpm_nodes.physics.heat.unread import refuse_heat_source, require_of_material, unread
-
-
-def _rubber(named: Callable[[str], Material]) -> tuple[Material, ...]:
-    return (melting(named("rubber"), named("water")),)
-
 
 PHYSICS = Physics(
     __package__,
@@ -20,6 +12,6 @@ PHYSICS = Physics(
     require_of_material=require_of_material,
     refuse_columns={"heat_source": refuse_heat_source},
     kinds=("conduct_heat",),
-    compiled_for=dict.fromkeys(("explicit_heat", "melting", "auto_melting"), _rubber),
+    compiled_for={"explicit_heat": melting_rubber},
     unread=unread,
 )

@@ -13,6 +13,5 @@ MODULES = (
     "total_deformation",
     "collide_particles",
     "move_particles",
-    "projection",
     "density",
 )

@@ -23,20 +23,17 @@ from mpm_nodes.data import (
     Writes,
 )
 from mpm_nodes.graph.declare import shared_among_ranks, stage
-from mpm_nodes.kernels.projection.cell_density import follow_cells
 from mpm_nodes.kernels.transfers.room import follow_room
 from mpm_nodes.kernels.transfers.weights import reach
-from mpm_nodes.materials.isochoric import DILATION
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.filling import fill_cells
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.grid_arrays import CORNERS
-from mpm_nodes.solver.staggered import StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Take, gather
 
-__all__ = ["correct_density", "follow_density"]
+__all__ = ["FILLED", "follow", "follow_density", "least_speed", "leave", "liquids_of", "tell"]
 
 FILLED = Facts(
     "density",
@@ -93,83 +90,44 @@ def follow_density(
             a cell; 0 turns it off.
         tolerance: Difference that counts as none: random particles fill cells to a few percent.
     """
-    liquids = _liquids(particles)
+    liquids = liquids_of(particles)
     if rate == 0.0 or not liquids or not _looks(particles, liquids, step, memory):
-        _leave(particles, grid, step)
+        leave(particles, grid, step)
         return
     colliders.pose(step.time, step.time + step.dt)
-    _tell(step, *fill_cells(particles, grid, colliders))
-    _follow(particles, grid, step, (rate * memory.seconds / step.cell_size, tolerance))
+    tell(step, *fill_cells(particles, grid, colliders))
+    follow(particles, grid, step, (rate * memory.seconds / step.cell_size, tolerance))
     memory.seconds = 0.0
 
 
-@stage(label="Correct Density", facts=(FILLED,))
-def correct_density(
-    particles: A[ParticleStore, Reads("position", "velocity", "volume", LAW_STATE), Writes("room", LAW_STATE)],
-    grid: A[GridStore, Writes("room")],
-    staggered: A[StaggeredStore, Reads("mass", *DILATION), Writes("filling", *DILATION)],
-    colliders: A[ColliderSet, Reads("level_set")],
-    step: StepContext,
-    *,
-    rate: A[float, Unitless, Range(min=0.0, soft_max=10.0)] = 5.0,
-    tolerance: A[float, Unitless, Range(min=0.0, max=0.5)] = 0.006,
-) -> Stage["particles", "grid", "staggered"]:
-    """Keep the volume of liquids under the projection: cells take back what the grid sees to be too much or too little in them.
-
-    A velocity without divergence keeps cells as full as they are, and J of particles is only what they integrated. J - 1 of a cell
-    relaxes to the room in it (`kernels.projection.cell_density`), which the projection takes back; J of particles follows as in
-    follow_density. A mean over the particles around a cell would not do: it takes what lies in every other layer for even.
-
-    Args:
-        particles: Particles; those whose law keeps their volume and nothing else are liquids.
-        grid: The room in its cells is written.
-        staggered: Grid with the masses and changes of volume that the particles gave.
-        colliders: Bodies and walls: they take a part of the room around cells.
-        rate: Rate of the relaxation, over that at which a fall by half a cell crosses a cell; 0 turns it off.
-        tolerance: Difference that counts as none.
-    """
-    liquids = _liquids(particles)
-    if rate == 0.0 or not staggered.count or not liquids:
-        _leave(particles, grid, step)
-        staggered.clear("pressure")
-        return
-    scaled = rate * step.dt / step.cell_size
-    colliders.pose(step.time, step.time + step.dt)
-    kept = np.array([law in liquids for law in particles.laws])
-    particles.rows("room")[0] = kept[particles.rows("material")[0]]
-    _tell(step, *fill_cells(particles, grid, colliders, ("room", 0)))
-    _follow(particles, grid, step, (scaled, tolerance))
-    share = -math.expm1(-scaled * _least_speed(step))
-    arrays = staggered.array("cell"), grid.array("room"), staggered.array("pressure")
-    follow_cells(staggered.count, *arrays, (step.cell_size**3, share, tolerance))
-
-
-def _liquids(particles: ParticleStore) -> list[BoundLaw]:
+def liquids_of(particles: ParticleStore) -> list[BoundLaw]:
+    """Return the laws of particles that keep their volume and nothing else."""
     return [law for law in particles.laws if law.names == ("volume_change",)]
 
 
-def _least_speed(step: StepContext) -> float:
+def least_speed(step: StepContext) -> float:
     """Return the speed of a fall by half a cell [m/s]."""
     return math.sqrt(float(np.linalg.norm(step.gravity)) * step.cell_size)
 
 
-def _leave(particles: ParticleStore, grid: GridStore, step: StepContext) -> None:
+def leave(particles: ParticleStore, grid: GridStore, step: StepContext) -> None:
     """Clear what is told of fields where it is looked at from outside."""
     if step.keep:
         grid.clear("room")
         particles.rows("room")[:] = 0
 
 
-def _tell(step: StepContext, densest: float, crowded: float) -> None:
+def tell(step: StepContext, densest: float, crowded: float) -> None:
+    """Tell how densely liquids fill the grid: the densest cell, and the share of the matter in crowded ones (`fill_cells`)."""
     step.tell(FILLED, densest=densest, crowded=100.0 * crowded if 100.0 * crowded >= TELLING else 0.0)
 
 
-def _follow(particles: ParticleStore, grid: GridStore, step: StepContext, numbers: tuple[float, float]) -> None:
+def follow(particles: ParticleStore, grid: GridStore, step: StepContext, numbers: tuple[float, float]) -> None:
     """Let J of liquids follow; numbers: rate over the speed [s/m], the difference that counts as none."""
     gather(particles, grid, Kernel.QUADRATIC, Take("room", (("room", 0), ("room", 1), None)))
     arrays = [particles.array(name) for name in ("volume_change", "room", "velocity")]
-    for law in _liquids(particles):
-        follow_room(*arrays, particles.stride, particles.segments[law.index], (numbers[0], _least_speed(step), numbers[1]))
+    for law in liquids_of(particles):
+        follow_room(*arrays, particles.stride, particles.segments[law.index], (numbers[0], least_speed(step), numbers[1]))
 
 
 def _looks(particles: ParticleStore, liquids: list[BoundLaw], step: StepContext, memory: SinceLook) -> bool:

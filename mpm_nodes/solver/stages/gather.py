@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mpm_nodes.data import A, Kernel, Range, Reads, Stage, StepContext, Transfer, Unitless, Writes
-from mpm_nodes.graph.declare import shared_among_ranks, stage
+from mpm_nodes.graph.declare import costs, shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import Gather
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver import transfers
@@ -37,6 +37,7 @@ def _gathered(transfer: Transfer, kernel: Kernel, **_: Any) -> tuple[Gather, ...
     return (Gather("velocity", "velocity_gradient", "velocity", "affine", stencil),)
 
 
+@costs(1.0)
 @shared_among_ranks
 @stage(label="Gather", fragments=_gathered)
 def gather(

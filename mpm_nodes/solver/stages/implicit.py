@@ -21,7 +21,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare import joins_copies, reads_of_materials, shared_among_ranks, stage
+from mpm_nodes.graph.declare import costs, joins_copies, reads_of_materials, shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import OwnLoops
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.materials.implicit_fragments import loops_of_energy
@@ -40,8 +40,8 @@ SOLVED = Facts(
     "What the implicit substeps of a frame took.",
     (
         Fact("substeps", "", Reduction.SUM, "Minimisations that converged."),
-        Fact("newton", "", Reduction.SUM, "Newton iterations."),
-        Fact("krylov", "", Reduction.SUM, "Krylov iterations."),
+        Fact("newton", "", Reduction.SUM, "Newton iterations.", 4.0),
+        Fact("krylov", "", Reduction.SUM, "Krylov iterations.", 3.0),
         Fact("halved", "", Reduction.SUM, "Minimisations that did not converge: their substep was halved."),
         Fact("shortened", "", Reduction.SUM, "Newton steps that the line search shortened."),
         Fact("residual", "m/s", Reduction.MAX, "Largest residual that a last iteration began with."),
@@ -112,6 +112,7 @@ def viscous_energy(
     energy.add("viscous_energy", ViscousEnergy(particles, energy.grid, STENCIL[kernel.value]))
 
 
+@costs(18.0)
 @shared_among_ranks
 @joins_copies
 @stage(label="Minimise Energy", facts=(SOLVED, CHOSEN), limits=(UNSOLVED,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpm_nodes.data import A, Kernel, Reads, Stage, Transfer, Writes
-from mpm_nodes.graph.declare import shared_among_ranks, stage
+from mpm_nodes.graph.declare import costs, shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import Scatter
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver.grid import GridStore
@@ -16,6 +16,7 @@ def _momentum(transfer: Transfer, kernel: Kernel) -> tuple[Scatter, ...]:
     return (Scatter("momentum", carried, STENCIL[kernel.value], clears=("momentum", "force")),)
 
 
+@costs(1.0)
 @shared_among_ranks
 @stage(label="Rasterize", fragments=_momentum)
 def rasterize(

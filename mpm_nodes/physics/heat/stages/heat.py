@@ -27,7 +27,7 @@ from mpm_nodes.data import (
     WattsPerSquareMetreKelvin,
     Writes,
 )
-from mpm_nodes.graph.declare import shared_among_ranks, stage
+from mpm_nodes.graph.declare import costs, shared_among_ranks, stage
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes
 from mpm_nodes.kernels.lanes.arithmetic import const, select
@@ -65,7 +65,7 @@ HEAT = Facts(
             "Heat that was made inside the matter, and flux through its free surface.",
         ),
         Fact("surface", "m^2", Reduction.LAST, "Free surface that the air sees; 0 where it is insulated."),
-        Fact("iterations", "", Reduction.MAX, "Most iterations of a linear solve."),
+        Fact("iterations", "", Reduction.MAX, "Most iterations of a linear solve.", 1.0),
         Fact("unsolved", "", Reduction.SUM, "Solves that ended before their tolerance."),
     ),
     warning="{unsolved} solves of the heat equation did not reach their tolerance; raise `iterations` of the stage that conducts",
@@ -131,6 +131,7 @@ def thermal_properties(
 
 
 # ---------------------------------------------------------------- to the grid
+@costs(1.5)
 @shared_among_ranks
 @stage(label="Rasterize Heat")
 def rasterize_heat(
@@ -190,6 +191,7 @@ def heating_of(particles: ParticleStore) -> str | None:
 
 
 # ---------------------------------------------------------------- on the grid
+@costs(1.0)
 @shared_among_ranks
 @stage(label="Conduct Heat", facts=(HEAT,), limits=(UNSOLVED,))
 def conduct_heat(
@@ -277,6 +279,7 @@ def tell_heat(step: StepContext, done: Conducted) -> None:
 
 
 # ---------------------------------------------------------------- and back
+@costs(1.0)
 @shared_among_ranks
 @stage(label="Gather Heat")
 def gather_heat(

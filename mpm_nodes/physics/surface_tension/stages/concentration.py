@@ -38,7 +38,7 @@ SOLUTE = Facts(
     (
         Fact("content", "m^3", Reduction.LAST, "Concentration times undeformed volume, of all matter."),
         Fact("evaporated", "m^3", Reduction.SUM, "What left through the surface."),
-        Fact("iterations", "", Reduction.MAX, "Most iterations of a linear solve."),
+        Fact("iterations", "", Reduction.MAX, "Most iterations of a linear solve.", 1.0),
         Fact("unsolved", "", Reduction.SUM, "Solves that ended before their tolerance."),
     ),
     warning="{unsolved} solves of the diffusion did not reach their tolerance; raise diffuse_concentration.iterations",

@@ -23,7 +23,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare import needs_whole_nodes, shared_among_ranks, stage
+from mpm_nodes.graph.declare import costs, needs_whole_nodes, shared_among_ranks, stage
 from mpm_nodes.kernels.transfers.weights import INERTIA, STENCIL
 from mpm_nodes.physics.surface_tension.kernels.sampling import Spread
 from mpm_nodes.physics.surface_tension.materials import pairs_of
@@ -88,6 +88,7 @@ CAPILLARY = Limit(
 
 
 # ---------------------------------------------------------------- samples and their tension
+@costs(30.0)
 @shared_among_ranks
 @stage(label="Sample Surface")
 def sample_surface(
@@ -210,6 +211,7 @@ def set_tension(
 
 
 # ---------------------------------------------------------------- mass and momentum
+@costs(3.0)
 @shared_among_ranks
 @stage(label="Split Surface Mass")
 def split_surface_mass(
@@ -260,6 +262,7 @@ def rasterize_samples(
         scatter(samples.on_grid(), grid, kernel, Deposit("momentum", "mass", rows_of("velocity"), lines_of("affine")))
 
 
+@costs(2.0)
 @shared_among_ranks
 @stage(label="Merge Surface Mass")
 def merge_surface_mass(
