@@ -17,6 +17,7 @@ from hypothesis import settings
 
 from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.kernels.compile.jit import most_threads  # before threads start: it says which pool, and how long they wait
+from mpm_nodes.physics import all_physics
 
 TESTS = Path(__file__).parent
 
@@ -63,6 +64,19 @@ def pytest_collection_modifyitems(items):
     for name, taken in LONG.items():
         seconds[TESTS / name.partition("::")[0]] += taken
     items.sort(key=lambda item: -seconds[item.path])
+
+
+def pytest_runtest_setup(item):
+    """Leave out, in a copy of the package without some phenomena, the tests that say that they need one of them."""
+    for mark in item.iter_markers("phenomena"):
+        missing = set(mark.args) - {each.name for each in all_physics()}
+        if missing and missing <= WITHOUT:
+            pytest.skip(f"there is no {', '.join(sorted(missing))} here")
+        assert not missing, f"{item.nodeid} needs phenomena that are unknown: {missing}"
+
+
+WITHOUT = set(filter(None, os.environ.get("MPM_NODES_TESTED_WITHOUT", "").split(",")))
+"""Phenomena that are not there on purpose."""
 
 
 class Stopwatch:

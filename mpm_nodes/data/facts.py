@@ -88,7 +88,7 @@ class Limit:
         function: Returns the longest substep [s]; parameters before `*` are domains with their `Reads`, or the step, those after
             it knobs of the stage that offers it. None where the stage that chooses dt finds it itself.
         cause: Why a solve diverged while this held dt; facts stand in braces. "" where it says nothing about that.
-        cure: What to turn then, or against what `against` names.
+        cure: What to turn then, or against what `against` names; where there is a `function`, also so that it allows longer steps.
         against: "state" or "speed": `cure` helps where a state left its range, or where something became too fast.
     """
 

@@ -29,14 +29,11 @@ COARSER = "raise settings.cell_size"
 CURES = {
     "dt_max": "raise the solve's dt_max",
     "dt_min": "lower the solve's dt_min only if it diverges; a coarser settings.cell_size allows longer substeps",
-    "explicit viscosity": f"wire the stage semi_implicit_faces, lower the viscosity of the material, or {COARSER}",
-    "explicit shear": f"wire the stage semi_implicit_faces, take a softer material, or {COARSER}",
-    "shear wave": f"take a softer material, {COARSER}, or set project_velocity.coupled where matter hardly moves",
     "law": f"change the material that asks for so short a substep, or {COARSER}",
     "collider": "change the collider that asks for so short a substep",
     "implicit solve": "raise newton_iterations or tolerance of minimise_energy",
 }
-"""What to do against limits that neither speed nor the material's numbers explain."""
+"""What to do against limits of `choose_time_step` that neither speed nor the material's numbers explain."""
 
 
 class Advice:
@@ -68,12 +65,12 @@ class Advice:
         found = next((each for each in self._solver.particles.laws if each.label == name), None)
         presets = preset_words(self._kinds(), found is not None and not found.moduli.shear) if self._explicit() else ""
         also = f", or solve with {presets}" if presets else ""
-        if limit == "capillary wave":
-            return f"lower the surface tension of the material, {COARSER}{also}"
         if found is not None and limit == "elastic wave":
             return f"{_lowered(softening(found.material), found.material)}, raise its density or settings.cell_size{also}"
         if found is not None and limit == "viscosity":
             return f"{_lowered(slowing(found.material), found.material)}, {COARSER}{also}"
+        if limit in (offered := self._offered()):
+            return f"{offered[limit]}, or {COARSER}{also}"
         return CURES.get(limit, f"lower the solve's time_scale, or {COARSER}")
 
     def of_many(self, substeps: int, limit: str = "", limit_material: str = "", **_: Any) -> str:
@@ -105,6 +102,11 @@ class Advice:
     def _explicit(self) -> bool:
         """Whether explicit substeps run that no preset chose from others."""
         return len(self._solver.candidates.programs) == 1 and not self._solver.program.implicit
+
+    def _offered(self) -> dict[str, str]:
+        """Return the cures of the limits that stages offer `choose_time_step`."""
+        offered = (each.limit for planned in self._solver.program.unfused.stages for each in planned.declaration.limits)
+        return {limit.name: limit.cure for limit in offered if limit.function is not None and limit.cure}
 
     def _kinds(self) -> frozenset[str]:
         return kinds() & {planned.declaration.id for planned in self._solver.program.unfused.stages}

@@ -85,6 +85,7 @@ def test_what_a_mesh_takes_is_estimated(name, write_usd, tmp_path, capsys):
     assert (f"{cells:g} cells" in capsys.readouterr().out) == (says is not None)
 
 
+@pytest.mark.phenomena("heat")
 def test_the_level_set_of_a_file_is_in_the_estimate():
     """As it is read, held as value and packed for the solve; a node behind it passes its points on."""
     path = Path(__file__).parents[2] / "samples/trivet.vdb"

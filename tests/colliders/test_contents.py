@@ -90,6 +90,7 @@ CACHES = {"read_points", "retime_points", "emit_secondary", "rest_positions"}
 """They read finished caches, which count as a whole: the file that is named, and none that it names."""
 
 
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "surface_tension")
 def test_every_reader_of_what_may_grow_says_what_it_reads_of_it():
     """Nodes that take a file for one of a sequence, or meshes of a stage: another frame that comes changes no frame before."""
     readers = {
@@ -101,6 +102,7 @@ def test_every_reader_of_what_may_grow_says_what_it_reads_of_it():
     assert len(readers) > 10 and silent == CACHES
 
 
+@pytest.mark.phenomena("heat", "surface_tension")
 @pytest.mark.parametrize(("interpolation", "same"), [("linear", [True, False, False, True]), ("held", [True, True, False, True])])
 @pytest.mark.parametrize("kind", ["air_vdb", "heat_field_vdb", "tension_field_vdb"])
 def test_a_frame_of_a_field_has_the_files_around_it(tmp_path, kind, interpolation, same):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 import long_tests
+import pytest
 
 
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "surface_tension")
 def test_what_the_list_names_is_there():
     """Every file, and every function of it."""
     for name in long_tests.known():

@@ -56,6 +56,7 @@ def test_liquids_have_no_shear_modulus_however_viscous():
     assert moduli(named_material("honey")).shear == 0.0
 
 
+@pytest.mark.phenomena("foam")
 @pytest.mark.parametrize(
     ("name", "edge", "says"),
     [
@@ -72,6 +73,7 @@ def test_what_its_weight_would_change_is_said(name, edge, says):
     assert told(scene(name, edge / 100.0)) == [] and told(scene(name, edge, gravity=(0.0, 0.0, 0.0))) == []
 
 
+@pytest.mark.phenomena("foam")
 @pytest.mark.parametrize("name", ["snow", "rubber", "water", "oobleck", "pie_crust"])
 def test_what_stands_or_is_meant_to_flow_is_not_warned_of(name):
     """Stiff matter, liquids, and foams whose yield stress hardly exists."""
@@ -302,6 +304,7 @@ def test_a_sheet_without_thickness_is_refused_before_the_cook(kind, tmp_path):
     preflight.estimate(plan_graph(graph), 1)
 
 
+@pytest.mark.phenomena("heat", "surface_tension")
 def test_nodes_in_between_pass_on_what_is_known():
     """A temperature or a contact angle on the way changes neither particles and bodies nor the points of a collider."""
     graph = Graph(cell_size=0.05, start=1, end=2)
@@ -329,6 +332,7 @@ def test_the_voxels_of_a_mesh_collider_are_in_the_estimate():
     assert memory(0.0) == memory(0.025) and memory(0.001) == pytest.approx(4 * memory(0.002), rel=1e-6) and memory(0.001) > 1 << 30
 
 
+@pytest.mark.phenomena("foam", "heat")
 @pytest.mark.parametrize(
     ("radius", "length", "substeps", "cells"),
     [

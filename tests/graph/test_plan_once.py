@@ -81,6 +81,7 @@ def test_the_command_line_adds_nothing(counted, tmp_path, monkeypatch):
     assert (counted["examine"], counted["plan_graph"], counted["load_substeps"]) == (1, 1, 1)
 
 
+@pytest.mark.phenomena("surface_tension")
 def test_solves_that_share_substeps_share_their_plan(counted, tmp_path):
     """Looking for what no stage reads asks each of them for a plan: one is made (401 solves took 1.3 s to validate)."""
     graph = Graph()

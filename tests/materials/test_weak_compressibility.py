@@ -59,6 +59,7 @@ def test_quick_presets_follow_the_same_law():
     assert large == pytest.approx(9.0**power * small)
 
 
+@pytest.mark.phenomena("projection")
 def test_validate_tells_what_the_cook_tells():
     """Substeps, modulus and depth before the cook are those of the cook; the depth that is told is then enough."""
     graph = block(settings={"fps": 12.0})
@@ -73,6 +74,7 @@ def test_validate_tells_what_the_cook_tells():
     assert not any("would do" in each for each in notes(block(settings={"fps": 12.0}, depth=depth)))
 
 
+@pytest.mark.phenomena("projection")
 @pytest.mark.parametrize(
     "given", [{"substeps": "incompressible"}, {"substeps": "auto_incompressible"}, {"name": "rubber"}, {"settings": {"fps": 48.0}}]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,26 @@ assert verification.problems()
 assert record.passed, record
 print(*registry.presets, *registry.stages(), *registry.nodes())
 """
+
+
+CORE = (
+    "colliders",
+    "contracts",
+    "data",
+    "emit",
+    "farm",
+    "graph",
+    "kernels",
+    "materials",
+    "preview",
+    "ranks",
+    "solver",
+    "surface",
+    "usd_io",
+    "verification",
+)
+"""Tests of what stands without phenomena; those of hosts, samples, pages and benchmarks are of the whole."""
+LEFT_ASIDE = shutil.ignore_patterns(".*", "__pycache__", "out", "dist", "build", "*.egg-info", "node_modules")
 
 
 def without(name: str) -> set[str]:
@@ -61,3 +82,28 @@ def test_the_rest_stands_without(name, tmp_path):
     lay_there = {path.stem for each in here for path in (each.folder / "presets").glob("*.json")}
     lay_there |= {d.id for d in [*registry.nodes().values(), *registry.stages().values()] if d.function.__module__ in modules}
     assert lay_there and every - left == lay_there
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*(each.name for each in all_physics()), "all"])
+def test_the_tests_of_the_core_pass_without(name, tmp_path):
+    """In a copy without the folder, or without any, every test of the core passes that does not say that it needs what is gone."""
+    copy, gone = tmp_path / "copy", {each.name for each in all_physics()} if name == "all" else without(name)
+    shutil.copytree(PACKAGE.parent, copy, ignore=LEFT_ASIDE)
+    for each in gone:
+        shutil.rmtree(copy / "mpm_nodes" / "physics" / each)
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", registries.PATH_VARIABLE))}
+    environment |= {"MPM_NODES_TESTED_WITHOUT": ",".join(gone), "PYTHONPATH": str(copy)}
+    tests = [f"tests/{folder}" for folder in CORE]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-v", "-rs", *tests],
+        cwd=copy,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=3000,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+    passed, skipped = (int(found) if (found := re.search(rf"(\d+) {word}", done.stdout)) else 0 for word in ("passed", "skipped"))
+    assert passed > 3000 and passed > 20 * skipped, done.stdout[-6000:]

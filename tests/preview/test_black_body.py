@@ -114,6 +114,7 @@ def test_pictures_show_the_glow(tmp_path, engine):
     assert found[2000.0] > found[0.0] + 20.0, found
 
 
+@pytest.mark.phenomena("heat")
 def test_a_body_with_the_look_of_lava_does_not_glow_beside_coloured_matter(tmp_path):
     """It has no temperature of its own: cold lava, dark, whatever is drawn over the matter."""
     graph = Graph(cell_size=0.05, fps=24, start=1, end=1)

@@ -26,7 +26,6 @@ from mpm_nodes.data import (
     Walls,
 )
 from mpm_nodes.kernels.level_sets.level_set import SPHERE, PosedLevelSets
-from mpm_nodes.physics.foam.problems.tearing import cream
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import surround
 
@@ -42,7 +41,14 @@ SOAP = replace(SYRUP, surface_tension=replace(TENSE, solute_diffusivity=5e-3))
 TENSE_WAX = replace(WAX, surface_tension=TENSE, thermal=replace(WAX.thermal, melt=replace(MELT, surface_tension=TENSE)))
 SYRUP_ON_OIL = replace(SYRUP, surface_tension=replace(TENSE, interfaces=(("oil", 15.0),)))
 OIL = replace(SYRUP, label="oil", density=900.0, surface_tension=replace(TENSE, tension=25.0))
-CREAM = cream(tear_threshold=0.05, recovery_time=0.05)
+CREAM = Material(
+    "herschel_bulkley",
+    {"bulk_modulus": 109e3, "shear_modulus": 2.9e3, "yield_stress": 31.9, "consistency": 27.2, "flow_index": 0.22},
+    77.7,
+    "cream",
+    tear_threshold=0.05,
+    recovery_time=0.05,
+)
 
 
 def bar(material: Material, cells: Any = (36, 4, 4), low: Any = (0.0, 0.0, 0.0)) -> Particles:

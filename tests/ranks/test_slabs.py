@@ -90,6 +90,7 @@ SHARED_PRESETS = (
 )
 
 
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "surface_tension")
 def test_every_preset_is_shared_or_refused_by_its_stages():
     """Each preset that is refused names every stage that stands in the way, and the presets to take instead."""
     accepted = []
@@ -112,6 +113,7 @@ ONE_PARTICLE_AT_A_TIME = {"deviatoric_stress", "keep_deviator", "measure_dilatio
 """Stages that no scene has, whose fragments take particle by particle."""
 
 
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "surface_tension")
 def test_every_stage_that_is_accepted_stands_in_a_scene():
     """What ranks accept is compared with one rank; every other stage is refused by its name, before the cook."""
     compared = {
@@ -127,7 +129,7 @@ def test_every_stage_that_is_accepted_stands_in_a_scene():
             refuse_on_ranks([plan])
 
 
-@pytest.mark.parametrize("preset", ["auto", "auto_surface_tension", "auto_incompressible"])
+@pytest.mark.parametrize("preset", [name for name in registries.default().presets if name.startswith("auto")])
 def test_auto_is_refused(preset):
     with pytest.raises(MpmNodesError, match="choose by trials"):
         refuse_on_ranks(plans(preset))

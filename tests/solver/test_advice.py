@@ -74,6 +74,22 @@ def test_all_advice_for_a_material_names_what_is_there(name):
     assert f'material_library "{name}"' in solver.advice("elastic wave", material.label)
 
 
+def test_cures_of_limits_that_stages_offer_name_what_is_there():
+    """They stand in advice before a coarser grid, and in a user's graph as well."""
+    offered = {each.limit.name: each.limit for stage in STAGES.values() for each in stage.limits if each.limit.function}
+    for limit in offered.values():
+        assert limit.cure and unknown_names(limit.cure, named_material("jelly")) == [], limit
+
+
+@pytest.mark.phenomena("projection")
+def test_a_limit_of_the_substeps_of_now_has_its_own_cure():
+    """Others that no stage of them offers have the general one."""
+    solvers = [solver_of(named_material("jelly"), each) for each in ("incompressible", "explicit_apic")]
+    projected, explicit = (each.advice("shear wave") for each in solvers)
+    assert projected.startswith("take a softer material, set project_velocity.coupled")
+    assert projected.endswith("or raise settings.cell_size") and explicit.startswith("lower the solve's")
+
+
 @pytest.mark.parametrize("law", BUILT_IN)
 def test_every_law_has_a_knob_against_its_waves(law):
     """Halving one of them makes the law softer; a knob of its viscosity is named where it has one."""
@@ -82,6 +98,7 @@ def test_every_law_has_a_knob_against_its_waves(law):
     assert "viscosity" in slowing(dataclasses.replace(material, viscosity=1.0))
 
 
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "surface_tension")
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets_that_advice_names_serve_the_same_matter(preset):
     """Explicit ones are told of presets with the same of heat, surfaces, solutes, tearing and bodies apart, where there are any."""
@@ -95,6 +112,7 @@ def test_presets_that_advice_names_serve_the_same_matter(preset):
             assert unknown_names(preset_words(of, liquid), named_material("water")) == []
 
 
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "surface_tension")
 def test_presets_by_kind():
     """Solids, liquids, surfaces and heat are each told theirs; of solutes there is none."""
     assert preset_words(frozenset(), False) == 'substeps "implicit_apic", or "auto", which takes the cheaper'
@@ -120,6 +138,7 @@ def test_matter_that_is_shot_is_not_called_an_elastic_wave():
     assert "lower the velocity of emitter 'rifle', 5e+04 m/s" in shot.advice("particle speed", "water")
 
 
+@pytest.mark.phenomena("projection")
 def test_a_liquid_with_many_substeps_is_told_why_and_what_to_take():
     """The modulus told bears the liquid's depth: taken, nothing more is told; solids, few substeps and long ones say nothing."""
     honey = named_material("honey")

@@ -53,6 +53,7 @@ def test_gravity_viscosity_colliders_and_pace_may_change(older):
     assert held["position"][:, 1].mean() > whole["position"][:, 1].mean() + 0.02
 
 
+@pytest.mark.phenomena("projection")
 def test_matter_that_would_not_be_the_same_is_refused(older):
     """Another law, another density, attributes of other substeps, another precision: each says what to set back."""
     out, _ = older

@@ -129,6 +129,7 @@ def test_every_preset_has_matter_and_a_count(preset):
     assert count.ahead >= count.first > 0
 
 
+@pytest.mark.phenomena("melting")
 def test_names_are_presets_and_files(monkeypatch, tmp_path, capsys):
     """`--all` are the presets; what is neither is refused with the nearest name; what is there is not compiled again."""
     asked = []
@@ -145,6 +146,7 @@ def test_names_are_presets_and_files(monkeypatch, tmp_path, capsys):
     assert "takes no names" in capsys.readouterr().err
 
 
+@pytest.mark.phenomena("melting")
 def test_the_doctor_names_what_is_left_and_the_command(monkeypatch):
     """Nothing is compiled for that."""
     monkeypatch.setattr(ahead, "is_ahead", lambda preset: preset != "melting")

@@ -189,6 +189,7 @@ def test_packed_liquid_is_warned_of():
     assert "is packed to more than 1.2 times its density" in warned and "density_rate" in warned
 
 
+@pytest.mark.phenomena("foam")
 def test_particles_are_not_sorted_more_often_for_it():
     """What lies between the nodes of the grid waits for a sort: splines of the nodes reach as far as they did."""
     limits = [program_of(preset, ("volume_change",), True).drift_limit for preset in ("explicit_apic", "continuum_foam")]

@@ -93,6 +93,7 @@ BY_THE_CLOCK = {"auto_surface_tension", "auto_incompressible", "auto_melting"}
 """Spin as one of their candidates, which have cases of their own: the clock chooses which."""
 
 
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "surface_tension")
 def test_every_preset_has_a_case():
     """A preset that is added is spun as well."""
     assert set(CASES) | BY_THE_CLOCK == set(registries.default().presets)

@@ -167,6 +167,7 @@ def test_networks_are_those_of_materialx(painted: bool):
         assert seen == mtlx and len(mtlx) == 1 + painted + 13 * look.glows
 
 
+@pytest.mark.phenomena("heat")
 def test_lava_glows_by_its_temperature(tmp_path: Path):
     """The light of a black body lies beside its temperature on points and skin; cold lava and hot wax have none."""
     from mpm_nodes.materials.black_body import emitted

@@ -50,6 +50,7 @@ def test_problem_says_what_it_checks(name):
     assert places == sorted(places) and problem.summary().endswith(".")
 
 
+@pytest.mark.phenomena("heat", "projection")
 def test_the_list_names_every_problem_once_by_topic():
     """`verify --list` has them all, and takes topics; a name that is unknown leads there, near names first."""
     topics = verification.topics()

@@ -8,8 +8,8 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from heat_scenes import WAX, plate, solver, wax
 from solver_scenes import cube
-from test_heat import WAX, plate, solver, wax
 
 from mpm_nodes import Graph
 from mpm_nodes.data import Ambient, FrameContext, GraphSettings, InputError, LevelSet, MpmNodesError, Thermal

@@ -8,8 +8,8 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from heat_scenes import WAX, plate, solver, wax
 from solver_scenes import cube
-from test_heat import WAX, plate, solver, wax
 
 from mpm_nodes.data import Emitter, InputError, LevelSet, MpmNodesError, Particles, Thermal
 from mpm_nodes.physics.heat.nodes.heat_sources import set_heat_source, set_heat_source_vdb

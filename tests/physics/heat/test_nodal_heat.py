@@ -7,8 +7,8 @@ import dataclasses
 import numba
 import numpy as np
 import pytest
+from heat_scenes import WAX, enthalpy, plate, wax
 from solver_scenes import cube
-from test_heat import WAX, enthalpy, plate, wax
 
 from mpm_nodes.data import Ambient, FrameContext, Kernel, MpmNodesError, Thermal, WallRule, Walls
 from mpm_nodes.physics.heat.nodes.heat import collider_heat_flux

@@ -145,6 +145,11 @@ def _shear_wave_step(
     return longest
 
 
+SHEAR_WAVE = Limit(
+    "shear wave", _shear_wave_step, cure="take a softer material, set project_velocity.coupled where matter hardly moves"
+)
+
+
 def _compressibility(law: BoundLaw, particles: ParticleStore, step: StepContext, **knobs: Any) -> dict[str, float]:
     """Return 1 / lam of a material [1/Pa]: its own, else that of the stage, else that of its law."""
     modulus = law.material.bulk_modulus
@@ -247,8 +252,8 @@ def add_face_forces(
 @stage(
     label="Advance Faces",
     limits=(
-        Limit("explicit viscosity", _viscous_step, cure="wire semi_implicit_faces, or lower the viscosity"),
-        Limit("explicit shear", _shear_step, cure="wire semi_implicit_faces, or take softer materials"),
+        Limit("explicit viscosity", _viscous_step, cure="wire the stage semi_implicit_faces, lower the viscosity of the material"),
+        Limit("explicit shear", _shear_step, cure="wire the stage semi_implicit_faces, take a softer material"),
     ),
 )
 def advance_faces(
@@ -317,7 +322,11 @@ def _wire_particles(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict
     label="Project Velocity",
     version=2,
     facts=(PROJECTED,),
-    limits=(Limit("shear wave", _shear_wave_step, cure="soften the material"),),
+    limits=(
+        Limit(
+            "shear wave", _shear_wave_step, cure="take a softer material, set project_velocity.coupled where matter hardly moves"
+        ),
+    ),
     upgrades={1: _wire_particles},
 )
 def project_velocity(

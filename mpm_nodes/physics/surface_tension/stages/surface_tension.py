@@ -82,9 +82,7 @@ def _capillary(particles: A[ParticleStore, Reads("material", "tension_scale")], 
     return found
 
 
-CAPILLARY = Limit(
-    "capillary wave", _capillary, cure="lower the material's surface tension, raise the cell size, or take an implicit preset"
-)
+CAPILLARY = Limit("capillary wave", _capillary, cure="lower the surface tension of the material")
 
 
 # ---------------------------------------------------------------- samples and their tension
