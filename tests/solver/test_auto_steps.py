@@ -10,7 +10,7 @@ import pytest
 from solver_scenes import JELLY, cube, shot
 
 from mpm_nodes import SubstepSolver
-from mpm_nodes.data import A, Fact, Facts, Material, Reads, Reduction, Stage, SurfaceTension, Thermal
+from mpm_nodes.data import A, Fact, Facts, Material, Reads, Reduction, Stage, StepContext, SurfaceTension, Thermal
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.declare import costs, stage
 from mpm_nodes.graph.reports.problems import GraphError
@@ -213,7 +213,7 @@ def test_work_that_a_stage_declares_is_counted():
 
     @costs(7.0)
     @stage(label="Look", facts=(looks,))
-    def look(particles: A[ParticleStore, Reads("position")]) -> Stage["particles"]:
+    def look(particles: A[ParticleStore, Reads("position")], step: StepContext) -> Stage["particles"]:
         """Look.
 
         Args:
