@@ -69,6 +69,9 @@ LOOKS = {
     "set_tension_scale_usd": Look(colour_by="tension_scale"),
     "set_tension_scale_vdb": Look(colour_by="tension_scale"),
     "tension_field_vdb": Look(colour_by="velocity"),
+    "field_ramp": Look(colour_by="stiffness_scale"),
+    "field_shape": Look(colour_by="stiffness_scale"),
+    "set_attribute": Look(colour_by="stiffness_scale"),
     "vary_tear_strength": Look(colour_by="tear_scale"),
     "measure_density": Look(colour_by="density"),
 }

@@ -9,6 +9,7 @@ from typing import Any
 from mpm_nodes.data.ambient import Ambient
 from mpm_nodes.data.facts import Facts, Limit, Report
 from mpm_nodes.data.single_rank import SINGLE_RANK, SingleRank
+from mpm_nodes.data.spatial import BodyForce
 from mpm_nodes.data.units import Vec3
 
 
@@ -88,6 +89,7 @@ class StepContext:
         limits: What may limit dt, as the stages of the plan declare it: (limit, call that returns seconds or None).
         check_cancel: Raises when the user asked to stop; for stages that take seconds.
         ambient: Air and heat in places during this frame; empty where none is wired.
+        forces: What pushes the matter during this frame; empty where nothing is wired.
         frame_at: Returns the (fractional) frame at simulated seconds; None where there are no frames.
         share: What this process agrees on with others where a simulation runs on several (`solver.ranks.share.Share`).
         checked: Whether stages are run twice to catch declarations that lie; they may also raise where what must hold does not.
@@ -112,10 +114,16 @@ class StepContext:
     limits: tuple[tuple[Limit, Callable[[], float] | None], ...] = ()
     check_cancel: Callable[[], None] = lambda: None
     ambient: tuple[Ambient, ...] = ()
+    forces: tuple[BodyForce, ...] = ()
     frame_at: Callable[[float], float] | None = None
     share: SingleRank = SINGLE_RANK
     checked: bool = False
     advise: Callable[[str, str], str] = lambda limit, name: ""
+
+    @property
+    def beginning(self) -> float:
+        """The (fractional) frame at the start of the substep; -infinity where there are no frames."""
+        return -float("inf") if self.frame_at is None else self.frame_at(self.time)
 
     @property
     def middle(self) -> float:

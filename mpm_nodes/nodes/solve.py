@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from mpm_nodes.data import (
     A,
     Ambient,
+    BodyForce,
     Collider,
     Corner,
     Emitter,
@@ -77,6 +78,7 @@ def solve(
     emitters: Many[Emitter] = (),
     colliders: Many[Collider] = (),
     ambient: Many[Ambient] = (),
+    forces: Many[BodyForce] = (),
     *,
     substeps: SubstepGraph = "explicit_apic",
     gravity: A[Vec3, MetresPerSecondSquared] = (0.0, -9.81, 0.0),
@@ -106,6 +108,7 @@ def solve(
         emitters: Streams and drops that bring particles while the solve runs; they may move and change.
         colliders: Bodies that matter meets; where they overlap, the last one decides.
         ambient: Air from a VDB grid, and heat made in places, for substeps with heat; tension fields, for those with surfaces.
+        forces: What pushes the matter besides gravity, in the order of the wires.
         substeps: Substep graph: a preset, a preset with settings, or a whole graph.
         gravity: Acceleration of everything; keys are sampled every substep.
         time_scale: Simulated seconds per second of the shot; below 1 is slow motion. Velocities leave the solve per
@@ -133,7 +136,7 @@ def solve(
     import numpy as np
 
     from mpm_nodes.solver.run import SubstepSolver
-    from mpm_nodes.solver.surroundings import surround
+    from mpm_nodes.solver.surroundings import push, surround
     from mpm_nodes.solver.walls import check_box
 
     clock = Clock.of(settings, start_frame, time_scale)
@@ -179,6 +182,8 @@ def solve(
         knobs = {"gravity": gravity, "dt_min": dt_min, "dt_max": dt_max}
         knobs |= {"wall_low": wall_low, "wall_high": wall_high, "wall_friction": wall_friction}
         surround(solver, ambient)
+        names = ctx.wired.get("forces", ())
+        push(solver, [dataclasses.replace(each, name=name) for each, name in zip(forces, names, strict=False)] if names else forces)
         _advance_frame(solver, ctx, clock.over(ctx.frame), colliders, emitters, knobs)
     return SolveOutputs(_written(solver, clock, ctx.frame), SolverState(solver))
 

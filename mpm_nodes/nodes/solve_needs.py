@@ -51,8 +51,10 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     bodies = (*told.distinct("sources", "bodies"), *told.distinct("emitters", "bodies"))
     tempered, airs = told.total("colliders", "tempered") > 0, told.total("ambient", "air")
     around, fields = (told.total("ambient", fact) > 0 for fact in ("ambient", "tension_fields"))
-    matter = marks(told, "sources", "emitters")
-    wired = WiredIn(frozenset({"heat_source"} if matter["heated"] else ()), matter["scaled"], tempered, around, airs, fields)
+    matter, pushed = marks(told, "sources", "emitters"), told.total("forces", "forces") > 0
+    wired = WiredIn(
+        frozenset({"heat_source"} if matter["heated"] else ()), matter["scaled"], tempered, around, airs, fields, pushed
+    )
     sides = [told.knobs[f"wall_{axis}_{side}"] for axis in "xyz" for side in ("low", "high")]
     refuse_half_periodic(sides)
     warnings = unread(bodies, told.knobs["substeps"], wired, whole=not matter["untold"])

@@ -35,6 +35,7 @@ class WiredIn(NamedTuple):
         ambient: Air or a heat field is there.
         airs: How many nodes say how warm the air is.
         tension: A field of tension is there.
+        forces: A force is there.
     """
 
     columns: frozenset[str]
@@ -43,6 +44,7 @@ class WiredIn(NamedTuple):
     ambient: bool
     airs: int
     tension: bool
+    forces: bool = False
 
 
 def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -> list[str]:
@@ -74,7 +76,7 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
     asked = "thermal_properties" in stages or ("apply_plasticity" not in stages and any(map(_flows, materials.values())))
     if not (asked or any(wired) or any(map(_asks_for_more, materials.values()))):
         return []
-    from mpm_nodes.solver.surroundings import refuse_unread_ambient, refuse_unread_tension_field
+    from mpm_nodes.solver.surroundings import refuse_unread_ambient, refuse_unread_forces, refuse_unread_tension_field
 
     plans = [plan_of(each) for each in candidates]
     all_matter = with_further(tuple(materials.values()))
@@ -89,6 +91,8 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
             physics.refuse_columns[column](plans)
     if wired.ambient:
         refuse_unread_ambient(plans)
+    if wired.forces:
+        refuse_unread_forces(plans)
     if wired.tension:
         refuse_unread_tension_field(plans)
     aside: list[str] = []

@@ -1,4 +1,4 @@
-"""What is around the matter of a solver, and what it is at a moment: air, heat and tension in places, temperatures of bodies."""
+"""What is around the matter of a solver, and what it is at a moment: air, heat, tension and forces, temperatures of bodies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from mpm_nodes.data import Ambient, Collider, MpmNodesError
+from mpm_nodes.data import Ambient, BodyForce, Collider, MpmNodesError
 from mpm_nodes.data.ambient import air_of
 from mpm_nodes.data.field_courses import at_frame
 from mpm_nodes.graph.plan.substeps import SubstepPlan
@@ -15,7 +15,15 @@ from mpm_nodes.graph.time import keys
 if TYPE_CHECKING:
     from mpm_nodes.solver.run import SubstepSolver
 
-__all__ = ["ambient_at", "collider_at", "refuse_unread_ambient", "refuse_unread_tension_field", "surround"]
+__all__ = [
+    "ambient_at",
+    "collider_at",
+    "push",
+    "refuse_unread_ambient",
+    "refuse_unread_forces",
+    "refuse_unread_tension_field",
+    "surround",
+]
 
 
 Given = TypeVar("Given", Ambient, Collider)
@@ -56,6 +64,37 @@ def surround(run: SubstepSolver, ambient: Sequence[Ambient]) -> None:
         refuse_unread_tension_field(plans)
     air_of(tuple(ambient))
     run.step_context.ambient = tuple(ambient)
+
+
+def push(run: SubstepSolver, forces: Sequence[BodyForce]) -> None:
+    """Say what pushes the matter of a solver from now on.
+
+    Args:
+        run: The solver.
+        forces: Forces, in the order in which they act.
+
+    Raises:
+        MpmNodesError: Some substeps have no stage for them.
+    """
+    if forces:
+        refuse_unread_forces(run.candidates.plans)
+    run.step_context.forces = tuple(forces)
+
+
+def refuse_unread_forces(plans: Sequence[SubstepPlan]) -> None:
+    """Refuse forces where some substeps have no stage for them.
+
+    Args:
+        plans: The substeps that the solve may take.
+
+    Raises:
+        MpmNodesError: Some have none.
+    """
+    if not all(any(part.declaration.id == "apply_forces" for part in plan.parts) for plan in plans):
+        raise MpmNodesError(
+            "solve.forces: a force is wired, and these substeps have no stage for it; wire apply_forces behind choose_time_step, "
+            "take a preset, or take the wire out"
+        )
 
 
 def refuse_unread_ambient(plans: Sequence[SubstepPlan]) -> None:

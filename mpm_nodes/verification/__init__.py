@@ -22,6 +22,7 @@ __all__ = ["Finding", "Record", "VerificationProblem", "problems", "run", "run_l
 _MODULES = (
     "transfers",
     "conservation",
+    "forces",
     "invariance",
     "laws",
     "elasticity",

@@ -45,7 +45,7 @@ def scene(path: Path, material, substeps: str, **solve) -> Graph:
     return graph
 
 
-@pytest.mark.phenomena("heat")
+@pytest.mark.phenomena("foam", "heat", "projection", "surface_tension")
 def test_a_material_that_is_wired_is_told(tmp_path):
     """No thermal parameters where heat is carried, a bulk modulus that no stage reads, and a number that none reads."""
     path = points_file(tmp_path)
@@ -58,7 +58,7 @@ def test_a_material_that_is_wired_is_told(tmp_path):
     assert told(scene(path, solid, PLAIN)) == []
 
 
-@pytest.mark.phenomena("heat")
+@pytest.mark.phenomena("foam", "heat", "projection", "surface_tension")
 def test_materials_of_a_cache_are_told(tmp_path):
     """Those that a cache of ours stores count as those that are wired."""
     graph = Graph(cell_size=0.02, start=1, end=1)
@@ -82,7 +82,7 @@ def test_the_box_around_the_points_is_told(tmp_path):
     assert any("'solid' is 0.08 m high" in text for text in told(graph))
 
 
-@pytest.mark.phenomena("heat", "surface_tension")
+@pytest.mark.phenomena("foam", "heat", "projection", "surface_tension")
 def test_heat_sources_and_factors_of_points_are_told(tmp_path):
     """A heat source where no heat is carried is refused, a factor on no tension is warned of."""
     with pytest.raises(MpmNodesError, match=r"solve: the matter has a heat_source"):
@@ -92,7 +92,7 @@ def test_heat_sources_and_factors_of_points_are_told(tmp_path):
     assert "matter has a factor on its tension" in text
 
 
-@pytest.mark.phenomena("heat")
+@pytest.mark.phenomena("foam", "heat", "projection", "surface_tension")
 def test_a_frame_that_cannot_be_read_is_left_to_the_node(tmp_path):
     """Nothing is told of it before the cook; the node says why. Without the file, or with one that is no USD, nothing is valid."""
     path = points_file(tmp_path)

@@ -26,8 +26,10 @@ from mpm_nodes.data import (
     Walls,
 )
 from mpm_nodes.kernels.level_sets.level_set import SPHERE, PosedLevelSets
+from mpm_nodes.nodes.fields import field_shape
+from mpm_nodes.nodes.forces import force_vortex, force_wind
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.solver.surroundings import surround
+from mpm_nodes.solver.surroundings import push, surround
 
 CELL = 0.1
 RUBBER = Material("neo_hookean", {"youngs_modulus": 2e4}, 1000.0, "rubber")
@@ -194,6 +196,10 @@ SOLUTE = {"preset": "surface_tension_solute", "set": {**WETTED, "placement": "ev
 EVAPORATING = {**SOLUTE, "set": {**SOLUTE["set"], "evaporation": 0.02}}
 FLAMES = {"flames": ["1.0 0.2", "2.1 0.1"], "flame_flux": 5e5, "flame_radius": 0.3, "flame_height": 0.05, "flux": 1e4}
 TENSION_HEAT = {"preset": "surface_tension_heat", "set": {**WETTED, **HEAT["set"], **FLAMES}}
+FORCES = [
+    force_vortex(strength=20.0, inward=5.0, speed_limit=3.0),
+    force_wind(velocity=(1.0, 0.0, 0.5), drag=2.0, mask=field_shape(radius=1.0, falloff=0.5)),
+]
 AMBIENT = [Ambient(Wave(320.0, 30.0), 2e3, Wave(0.6, 0.4)), Ambient(source=Wave(0.0, 4e5))]
 SCENES: dict[str, Any] = {
     "explicit": lambda: (swirling(SNOW), "explicit_apic", surroundings(streams=True)),
@@ -224,11 +230,13 @@ SCENES: dict[str, Any] = {
         surroundings(True, warm(uneven(bar(TENSE_WAX, (8, 1, 3), (1.3, 0.9, 0.05))))),
     ),
     "liquid": lambda: (swirling(SYRUP), "explicit_apic", surroundings(True, bar(SYRUP, (8, 1, 3), (1.3, 0.9, 0.05)))),
+    "forces": lambda: (swirling(SNOW), "explicit_apic", {**surroundings(streams=True), "forces": FORCES}),
     "travelling": lambda: (swirling(SNOW, drift=4.0), "explicit_apic", {"gravity": (0.0, 0.0, 0.0)}),
 }
 
 
 TOLD = {
+    "forces": {"forces"},
     "heat": {"heat", "phases"},
     "nodal_heat": {"heat", "phases"},
     "ambient": {"heat", "phases"},
@@ -255,18 +263,21 @@ def run(scene: str, steps: int, team: Any = None, stir: float = 0.0) -> tuple[Su
     if stir:
         velocity = particles["velocity"]
         particles = with_velocity(particles, velocity * (1.0 + stir * np.random.default_rng(0).choice([-1, 0, 1], velocity.shape)))
-    ambient = options.pop("ambient", ())
+    ambient, forces = options.pop("ambient", ()), options.pop("forces", ())
     solver = SubstepSolver(particles, substeps, cell_size=CELL, dtype=np.float64, team=team, **options)
     surround(solver, ambient)
+    push(solver, forces)
     for left in range(steps, 0, -1):
         solver.step(time_left=1.0, keep=left == 1)
     return solver, {name: np.array(values) for name, values in solver.snapshot().attributes.items()}
 
 
 def told_of(solver: SubstepSolver) -> dict[str, float]:
-    """Return what the last substeps told of heat, melting, surfaces and solutes, over all ranks."""
-    report, events = solver.step_context.report, ("heat", "phases", "solute", "surface")
-    return {f"{event} {name}": value for event in events for name, value in report.get(event, {}).items()}
+    """Return what the last substeps told of heat, melting, surfaces, solutes and forces, over all ranks."""
+    report, events = solver.step_context.report, ("heat", "phases", "solute", "surface", "forces")
+    found = {f"{event} {name}": value for event in events for name, value in report.get(event, {}).items()}
+    rows = {name: value if isinstance(value, tuple) else (value,) for name, value in found.items()}
+    return {name if len(row) == 1 else f"{name} {n}": each for name, row in rows.items() for n, each in enumerate(row)}
 
 
 def main(scene: str, steps: str, path: str) -> None:
@@ -276,6 +287,7 @@ def main(scene: str, steps: str, path: str) -> None:
     team = join_team()
     solver, found = run(scene, int(steps), team)
     assert solver.share is not None
+    solver.share.join_report(solver.step_context.report, solver.step_context.frame)
     told = team.totals([solver.share.handed, solver.share.recuts])
     if team.rank == 0:
         facts = {"handed": told[0], "recuts": solver.share.recuts, "time": solver.time, "ids": solver.next_id}

@@ -46,9 +46,9 @@ def test_validate_refuses_what_the_cook_refuses(kind, tmp_path):
 
 
 def test_every_node_that_asks_for_attributes_is_tried():
-    """By the names of knobs; write_cache takes names that particles may lack, and a sampled surface needs substeps with samples."""
+    """By the names of knobs; two nodes take names that particles may lack, and a sampled surface needs substeps with samples."""
     from mpm_nodes.graph.declare import registry
 
     wired = {name: node for name, node in registry.nodes().items() if any(port.name == "particles" for port in node.ports)}
     asking = {name for name, node in wired.items() if {knob.name for knob in node.knobs} & {"attribute", "attributes"}}
-    assert asking - {"write_cache", "sampled_surface"} == set(ASKING)
+    assert asking - {"write_cache", "set_attribute", "sampled_surface"} == set(ASKING)

@@ -30,6 +30,8 @@ NODE_MODULES = (
     "mpm_nodes.nodes.streams",
     "mpm_nodes.nodes.measure",
     "mpm_nodes.nodes.collide",
+    "mpm_nodes.nodes.fields",
+    "mpm_nodes.nodes.forces",
     "mpm_nodes.nodes.solve",
     "mpm_nodes.nodes.surface",
     "mpm_nodes.nodes.colours",

@@ -2,6 +2,7 @@
 
 MODULES = (
     "choose_time_step",
+    "apply_forces",
     "rasterize",
     "stress",
     "update_grid_velocity",

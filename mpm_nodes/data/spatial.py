@@ -1,0 +1,51 @@
+"""Fields: numbers or vectors through space and time, as trees of operations that a kernel runs at each place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["BodyForce", "PerFrame", "SpatialField"]
+
+
+@dataclass(frozen=True)
+class PerFrame:
+    """A number that grows with the frame: `rate` a frame."""
+
+    rate: float
+
+
+@dataclass(frozen=True, eq=False)
+class SpatialField:
+    """A number or a vector at every place and frame.
+
+    Attributes:
+        operation: What makes it of the inputs: the name of a `kernels.fields.programs.Code`.
+        inputs: Fields, three at most.
+        numbers: Numbers of the operation; they may carry keys, and be `PerFrame`.
+        vector: Whether it is a vector; a number is the same along all three axes.
+    """
+
+    operation: str
+    inputs: tuple[SpatialField, ...] = ()
+    numbers: tuple[Any, ...] = ()
+    vector: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class BodyForce:
+    """What pushes matter, over the frame interval that ends at the cooked frame.
+
+    Attributes:
+        value: Acceleration [m/s^2]; of a drag the velocity that it draws to [m/s].
+        rate: Of a drag, what a second takes of the difference [1/s], where `quadratic` a metre of way [1/m]. None: it accelerates.
+        quadratic: Whether the drag grows with the square of the difference.
+        most_speed: Speed beyond which it makes nothing faster [m/s], 0 for none; may carry keys.
+        name: What messages call it: its node.
+    """
+
+    value: SpatialField
+    rate: SpatialField | None = None
+    quadratic: bool = False
+    most_speed: float = 0.0
+    name: str = ""

@@ -1,0 +1,226 @@
+"""Fields in space as programs: a list of operations on registers, which one kernel runs at every place.
+
+An operation is a row (code, a, b, c, first number); it writes the register of its own row, three values, from the registers a, b
+and c. A number has the same value three times, so that it multiplies a vector. Places are in metres.
+
+| code | writes |
+|---|---|
+| CONSTANT | its three numbers |
+| PLACE | where it is |
+| MOVED | R^T (a - t) / s: a in the axes of something that is turned, moved and scaled |
+| NOISE, CURL | noise of a at the lattice time of its first number |
+| ROUGH | |noise|, summed up over the octaves |
+| SPHERE, BOX, CAPSULE, PLANE | signed distance of a, < 0 inside |
+| REMAPPED | a brought from one range to another, straight or smoothly |
+| ADD to CROSS | arithmetic |
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+
+import numpy as np
+
+from mpm_nodes.kernels.compile.jit import compiled, part
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.fields.noise import curl_noise, gradient_noise
+
+__all__ = ["MOST", "Code", "evaluate", "run_at"]
+
+MOST = 64
+"""Operations of a program at most."""
+CHUNK = 256
+"""Places of one call of the loop."""
+
+
+class Code(enum.IntEnum):
+    """What an operation does."""
+
+    CONSTANT = 0
+    PLACE = 1
+    MOVED = 2
+    NOISE = 3
+    ROUGH = 4
+    CURL = 5
+    SPHERE = 6
+    BOX = 7
+    CAPSULE = 8
+    PLANE = 9
+    REMAPPED = 10
+    ADD = 11
+    SUBTRACT = 12
+    MULTIPLY = 13
+    DIVIDE = 14
+    MINIMUM = 15
+    MAXIMUM = 16
+    POWER = 17
+    ABSOLUTE = 18
+    LENGTH = 19
+    NORMALIZE = 20
+    DOT = 21
+    CROSS = 22
+    MIX = 23
+
+
+(
+    CONSTANT,
+    PLACE,
+    MOVED,
+    NOISE,
+    ROUGH,
+    CURL,
+    SPHERE,
+    BOX,
+    CAPSULE,
+    PLANE,
+    REMAPPED,
+    ADD,
+    SUBTRACT,
+    MULTIPLY,
+    DIVIDE,
+    MINIMUM,
+    MAXIMUM,
+    POWER,
+    ABSOLUTE,
+    LENGTH,
+    NORMALIZE,
+    DOT,
+    CROSS,
+    MIX,
+) = map(int, Code)
+
+
+@part
+def _quotient(a, b):
+    """Return a / b, 0 where b is."""
+    return a / b if b != 0.0 else 0.0
+
+
+@part
+def _power(a, b):
+    """Return |a|^b with the sign of a, 0 where a is."""
+    return math.copysign(math.exp(b * math.log(abs(a))), a) if a != 0.0 else 0.0
+
+
+@part
+def _distance(code, x, y, z, numbers, first):
+    """Return the signed distance of a shape."""
+    if code == SPHERE:
+        return math.sqrt(x * x + y * y + z * z) - numbers[first]
+    if code == PLANE:
+        return y
+    if code == CAPSULE:
+        y = y - min(max(y, -numbers[first + 1]), numbers[first + 1])
+        return math.sqrt(x * x + y * y + z * z) - numbers[first]
+    x, y, z = abs(x) - numbers[first], abs(y) - numbers[first + 1], abs(z) - numbers[first + 2]
+    u, v, w = max(x, 0.0), max(y, 0.0), max(z, 0.0)
+    return math.sqrt(u * u + v * v + w * w) + min(max(x, y, z), 0.0)
+
+
+@part
+def _remapped(value, numbers, first):
+    low, high = numbers[first], numbers[first + 1]
+    share = _quotient(value - low, high - low) if high != low else (1.0 if value >= high else 0.0)
+    if numbers[first + 4] > 0.0:
+        share = min(max(share, 0.0), 1.0)
+    if numbers[first + 4] > 1.0:
+        share = share * share * (3.0 - 2.0 * share)
+    return numbers[first + 2] + share * (numbers[first + 3] - numbers[first + 2])
+
+
+@part
+def _noise(code, x, y, z, numbers, first):
+    """Return the three values of a kind of noise."""
+    seed, octaves = int(numbers[first + 1]), int(numbers[first + 2])
+    periods = int(numbers[first + 3]), int(numbers[first + 4]), int(numbers[first + 5])
+    w = numbers[first]
+    if code == CURL:
+        return curl_noise(x, y, z, w, seed, octaves, periods)
+    value = gradient_noise(x, y, z, w, seed, octaves, periods, code == ROUGH)
+    return value, value, value
+
+
+@part
+def run_at(operations, numbers, x, y, z, registers):
+    """Run a program at a place.
+
+    Args:
+        operations: Shape (n, 5), int32: code, three registers, and where its numbers begin.
+        numbers: Of all operations, float64.
+        x, y, z: Place [m].
+        registers: Written, shape (n, 3) or more, float64.
+    """
+    for n in range(operations.shape[0]):
+        code, a, b, c, first = operations[n, 0], operations[n, 1], operations[n, 2], operations[n, 3], operations[n, 4]
+        u, v, w = registers[a, 0], registers[a, 1], registers[a, 2]
+        r, s, t = registers[b, 0], registers[b, 1], registers[b, 2]
+        if code == CONSTANT:
+            u, v, w = numbers[first], numbers[first + 1], numbers[first + 2]
+        elif code == PLACE:
+            u, v, w = x, y, z
+        elif code == MOVED:
+            r, s, t = u - numbers[first + 9], v - numbers[first + 10], w - numbers[first + 11]
+            u = (numbers[first] * r + numbers[first + 3] * s + numbers[first + 6] * t) / numbers[first + 12]
+            v = (numbers[first + 1] * r + numbers[first + 4] * s + numbers[first + 7] * t) / numbers[first + 13]
+            w = (numbers[first + 2] * r + numbers[first + 5] * s + numbers[first + 8] * t) / numbers[first + 14]
+        elif code <= CURL:
+            u, v, w = _noise(code, u, v, w, numbers, first)
+        elif code <= PLANE:
+            u = _distance(code, u, v, w, numbers, first)
+            v = w = u
+        elif code == REMAPPED:
+            u, v, w = _remapped(u, numbers, first), _remapped(v, numbers, first), _remapped(w, numbers, first)
+        elif code == ADD:
+            u, v, w = u + r, v + s, w + t
+        elif code == SUBTRACT:
+            u, v, w = u - r, v - s, w - t
+        elif code == MULTIPLY:
+            u, v, w = u * r, v * s, w * t
+        elif code == DIVIDE:
+            u, v, w = _quotient(u, r), _quotient(v, s), _quotient(w, t)
+        elif code == MINIMUM:
+            u, v, w = min(u, r), min(v, s), min(w, t)
+        elif code == MAXIMUM:
+            u, v, w = max(u, r), max(v, s), max(w, t)
+        elif code == POWER:
+            u, v, w = _power(u, r), _power(v, s), _power(w, t)
+        elif code == ABSOLUTE:
+            u, v, w = abs(u), abs(v), abs(w)
+        elif code == LENGTH:
+            u = math.sqrt(u * u + v * v + w * w)
+            v = w = u
+        elif code == NORMALIZE:
+            length = math.sqrt(u * u + v * v + w * w)
+            u, v, w = _quotient(u, length), _quotient(v, length), _quotient(w, length)
+        elif code == DOT:
+            u = u * r + v * s + w * t
+            v = w = u
+        elif code == CROSS:
+            u, v, w = v * t - w * s, w * r - u * t, u * s - v * r
+        elif code == MIX:
+            f, g, h = registers[c, 0], registers[c, 1], registers[c, 2]
+            u, v, w = u + f * (r - u), v + g * (s - v), w + h * (t - w)
+        registers[n, 0], registers[n, 1], registers[n, 2] = u, v, w
+
+
+@part
+def _evaluate_at(k, places, operations, numbers, found):
+    registers = np.zeros((MOST, 3))
+    last = operations.shape[0] - 1
+    for p in range(CHUNK * k, min(CHUNK * k + CHUNK, places.shape[0])):
+        run_at(operations, numbers, places[p, 0], places[p, 1], places[p, 2], registers)
+        for axis in range(3):
+            found[p, axis] = registers[last, axis]
+
+
+@compiled(fastmath=False)
+def evaluate(places, operations, numbers, found):
+    """Run a program at places.
+
+    Args:
+        places: [m], shape (n, 3), float64.
+        operations, numbers: The program, as `run_at` takes it.
+        found: Written: the last register, shape (n, 3), float64.
+    """
+    parallel_for(_evaluate_at, (places.shape[0] + CHUNK - 1) // CHUNK, (places, operations, numbers, found))

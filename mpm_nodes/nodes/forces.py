@@ -1,0 +1,166 @@
+"""Forces: what pushes matter besides gravity, wired into a solve."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mpm_nodes.data import (
+    A,
+    BodyForce,
+    Metres,
+    MetresPerSecond,
+    MetresPerSecondSquared,
+    MpmNodesError,
+    Range,
+    SpatialField,
+    Unit,
+    Vec3,
+)
+from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare.declarations import PreflightContext
+from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
+from mpm_nodes.nodes.fields import constant, number, place, scaled
+
+_Place = A[Vec3, Metres, KeysTravel()]
+_Speed = A[float, MetresPerSecond, Range(min=0.0, soft_max=20.0), KeysTravel()]
+_Acceleration = A[float, MetresPerSecondSquared, Range(soft_min=-50.0, soft_max=50.0), KeysTravel()]
+_Rate = A[float, Unit("1/s"), Range(min=0.0, soft_max=20.0), KeysTravel()]
+
+
+def _told(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: a force is wired into the solve."""
+    return {"forces": 1}
+
+
+def _masked(where: str, field: SpatialField, mask: SpatialField | None) -> SpatialField:
+    return field if mask is None else scaled(field, number(f"{where}.mask", mask))
+
+
+@node(category="Force", label="Acceleration", preflight=_told)
+def force_acceleration(
+    field: SpatialField | None = None,
+    mask: SpatialField | None = None,
+    *,
+    acceleration: A[Vec3, MetresPerSecondSquared, KeysTravel()] = (0.0, 0.0, 0.0),
+    strength: A[float, MetresPerSecondSquared, KeysTravel()] = 1.0,
+    speed_limit: _Speed = 0.0,
+) -> BodyForce:
+    """Accelerate matter: everywhere alike, by keys, or as a field of vectors says (noise, a blast, a flow of your own).
+
+    Args:
+        field: A field of vectors, which `strength` multiplies; without it `acceleration` holds.
+        mask: Factor: 1 where it acts, 0 where it does not.
+        acceleration: Added everywhere.
+        strength: Factor on the field.
+        speed_limit: Speed beyond which it makes nothing faster; 0: there is none.
+
+    Raises:
+        MpmNodesError: The field is one of numbers, or the mask one of vectors.
+    """
+    value = constant(acceleration)
+    if field is not None:
+        if not field.vector:
+            raise MpmNodesError("force_acceleration.field: is a field of numbers; multiply it by field_vector with field_math")
+        value = SpatialField("ADD", (value, scaled(field, constant(strength))), vector=True)
+    return BodyForce(_masked("force_acceleration", value, mask), most_speed=speed_limit)
+
+
+@node(category="Force", label="Wind", preflight=_told)
+def force_wind(
+    field: SpatialField | None = None,
+    mask: SpatialField | None = None,
+    *,
+    velocity: A[Vec3, MetresPerSecond, KeysTravel()] = (1.0, 0.0, 0.0),
+    drag: _Rate = 2.0,
+    quadratic: A[bool, NotKeyable("it is another law")] = False,
+) -> BodyForce:
+    """Draw matter along with moving air: the faster, the more they differ. Without a velocity it is drag alone.
+
+    Args:
+        field: Velocities of the air [m/s], added to `velocity`: gusts of field_noise, a vortex.
+        mask: Factor on the drag.
+        velocity: Velocity of the air.
+        drag: Share of the difference that is lost in a second, 1/s; where quadratic, in a metre of way, 1/m.
+        quadratic: Drag in proportion to the square of the difference, as of things in air; else in proportion to it.
+
+    Raises:
+        MpmNodesError: The field is one of numbers, or the mask one of vectors.
+    """
+    value = constant(velocity)
+    if field is not None:
+        if not field.vector:
+            raise MpmNodesError("force_wind.field: is a field of numbers; velocities are vectors")
+        value = SpatialField("ADD", (value, field), vector=True)
+    return BodyForce(value, _masked("force_wind", constant(drag), mask), quadratic)
+
+
+@node(category="Force", label="Vortex", preflight=_told)
+def force_vortex(
+    mask: SpatialField | None = None,
+    *,
+    centre: _Place = (0.0, 0.0, 0.0),
+    axis: A[Vec3, NotKeyable("only what moves a force takes keys")] = (0.0, 1.0, 0.0),
+    strength: _Acceleration = 10.0,
+    inward: _Acceleration = 0.0,
+    radius: A[float, Metres, Range(min=0.0, exclusive_min=True, soft_max=10.0), KeysTravel()] = 1.0,
+    speed_limit: _Speed = 0.0,
+) -> BodyForce:
+    """Drive matter around an axis, counterclockwise as it points at the viewer, and towards it.
+
+    Args:
+        mask: Factor: 1 where it acts, 0 where it does not.
+        centre: A point of the axis.
+        axis: Its direction, of any length.
+        strength: Acceleration around the axis at the radius; it grows with the distance up to there, and is the same beyond.
+        inward: Acceleration towards the axis, likewise.
+        radius: Where both reach their full strength.
+        speed_limit: Speed beyond which it makes nothing faster; 0: there is none.
+
+    Raises:
+        MpmNodesError: The axis is 0, or the mask a field of vectors.
+    """
+    long = math.hypot(*axis)
+    if not long > 0.0:
+        raise MpmNodesError(f"force_vortex.axis: is {tuple(axis)}; give one that is not 0")
+    along = constant(tuple(each / long for each in axis))
+    arm = SpatialField("SUBTRACT", (place(), constant(centre)), vector=True)
+    away = SpatialField("SUBTRACT", (arm, scaled(along, SpatialField("DOT", (arm, along)))), vector=True)
+    reach = SpatialField("MAXIMUM", (SpatialField("LENGTH", (away,)), constant(radius)))
+    share = SpatialField("DIVIDE", (away, reach), vector=True)
+    around = scaled(SpatialField("CROSS", (along, share), vector=True), constant(strength))
+    value = SpatialField("SUBTRACT", (around, scaled(share, constant(inward))), vector=True)
+    return BodyForce(_masked("force_vortex", value, mask), most_speed=speed_limit)
+
+
+@node(category="Force", label="Attraction", preflight=_told)
+def force_attraction(
+    mask: SpatialField | None = None,
+    *,
+    centre: _Place = (0.0, 0.0, 0.0),
+    strength: _Acceleration = 10.0,
+    radius: A[float, Metres, Range(min=0.0, exclusive_min=True, soft_max=10.0), KeysTravel()] = 1.0,
+    falloff: A[float, NotKeyable("it is another law"), Range(min=-1.0, max=4.0)] = 0.0,
+    speed_limit: _Speed = 0.0,
+) -> BodyForce:
+    """Draw matter to a point, or throw it away from one: a magnet, a blast. Key the strength for an explosion.
+
+    Args:
+        mask: Factor: 1 where it acts, 0 where it does not.
+        centre: The point.
+        strength: Acceleration at the radius towards the point; below 0 away from it.
+        radius: Distance at which the strength holds.
+        falloff: Power of the distance by which it falls off beyond the radius: 0 not at all, 2 as gravity does, -1 grows as a
+            spring's. Within the radius it goes down to 0 at the point, straight.
+        speed_limit: Speed beyond which it makes nothing faster; 0: there is none.
+
+    Raises:
+        MpmNodesError: The mask is a field of vectors.
+    """
+    arm = SpatialField("SUBTRACT", (constant(centre), place()), vector=True)
+    distance = SpatialField("LENGTH", (arm,))
+    reach = SpatialField("MAXIMUM", (distance, constant(radius)))
+    share = SpatialField("DIVIDE", (arm, reach), vector=True)
+    fading = SpatialField("POWER", (SpatialField("DIVIDE", (constant(radius), reach)), constant(falloff)))
+    value = scaled(share, fading, constant(strength))
+    return BodyForce(_masked("force_attraction", value, mask), most_speed=speed_limit)

@@ -1,0 +1,90 @@
+"""Forces of a frame, as the kernel takes them at a moment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mpm_nodes.data import BodyForce, MpmNodesError
+from mpm_nodes.graph.time import keys
+from mpm_nodes.kernels.fields import pushing
+from mpm_nodes.solver.field_programs import program_of_fields
+from mpm_nodes.solver.state import ParticleStore
+
+__all__ = ["Delivered", "largest_acceleration", "push_particles"]
+
+
+class Delivered(NamedTuple):
+    """What a force gave in a substep.
+
+    Attributes:
+        impulse: [N s].
+        work: Change of the kinetic energy [J].
+    """
+
+    impulse: tuple[float, float, float]
+    work: float
+
+
+class _Table(NamedTuple):
+    """Forces at a moment: see `pushing.push`."""
+
+    program: tuple[np.ndarray, np.ndarray]
+    rows: np.ndarray
+    most: np.ndarray
+
+
+def push_particles(particles: ParticleStore, forces: Sequence[BodyForce], frame: float, dt: float) -> list[Delivered]:
+    """Change the velocities of particles by forces; return what each gave.
+
+    Args:
+        particles: Particles.
+        forces: One at least.
+        frame: (Fractional) frame at which their fields are taken.
+        dt: [s].
+
+    Raises:
+        MpmNodesError: A velocity is not finite.
+    """
+    table, ranges = _table(forces, frame), particles.ranges
+    told = np.empty((len(ranges), len(forces), 4))
+    arrays = (particles.array(name) for name in ("velocity", "mass"))
+    pushing.push(_placement(particles), *arrays, ranges, _centres(particles), table.program, (table.rows, table.most), dt, told)
+    given = told.sum(axis=0)
+    for force, row in zip(forces, given, strict=True):
+        if not np.isfinite(row).all():
+            raise MpmNodesError(f"force {force.name}: is not finite where there is matter; look at its fields")
+    return [Delivered((float(x), float(y), float(z)), float(work)) for x, y, z, work in given]
+
+
+def largest_acceleration(particles: ParticleStore, forces: Sequence[BodyForce], frame: float) -> float:
+    """Return the largest acceleration that forces together give to a particle [m/s^2]; drags do not count."""
+    if not particles.count or all(force.rate is not None for force in forces):
+        return 0.0
+    table, ranges = _table(forces, frame), particles.ranges
+    found = np.empty(len(ranges))
+    pushing.strongest(_placement(particles), ranges, _centres(particles), table.program, table.rows, found)
+    return float(np.sqrt(found.max()))
+
+
+def _placement(particles: ParticleStore) -> tuple[np.ndarray, int, float]:
+    return particles.offset, particles.stride, particles.h / particles.unit
+
+
+def _centres(particles: ParticleStore) -> np.ndarray:
+    return np.asarray(particles.origin + particles.h * (4.0 * particles.block_coord + 3.5), float)
+
+
+def _table(forces: Sequence[BodyForce], frame: float) -> _Table:
+    fields = [each for force in forces for each in (force.value, force.rate) if each is not None]
+    program = program_of_fields(fields, frame)
+    register = dict(zip(map(id, fields), program.registers, strict=True))
+    rows, most = np.zeros((len(forces), 3), np.int32), np.empty(len(forces))
+    for row, force in zip(rows, forces, strict=True):
+        row[1] = register[id(force.value)]
+        if force.rate is not None:
+            row[0], row[2] = pushing.QUADRATIC_DRAG if force.quadratic else pushing.DRAG, register[id(force.rate)]
+    most[:] = [keys.at(force.most_speed, frame) or np.inf for force in forces]
+    return _Table((program.operations, program.numbers), rows, most)

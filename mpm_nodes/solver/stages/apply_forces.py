@@ -1,0 +1,59 @@
+"""Stage: forces that are wired into the solve."""
+
+from __future__ import annotations
+
+import math
+
+from mpm_nodes.data import A, Fact, Facts, Limit, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
+from mpm_nodes.graph.declare import costs, shared_among_ranks, stage
+from mpm_nodes.solver.forces import largest_acceleration, push_particles
+from mpm_nodes.solver.state import ParticleStore
+
+__all__ = ["apply_forces"]
+
+PUSHED = Facts(
+    "forces",
+    "What forces gave to the matter in a frame, in the order of the wires.",
+    (
+        Fact("impulse", "N s", Reduction.SUM, "Impulse of each: three numbers one after the other."),
+        Fact("work", "J", Reduction.SUM, "Work of each: by how much it changed the kinetic energy of particles."),
+    ),
+    by_rank=True,
+)
+
+
+def _longest_step(particles: A[ParticleStore, Reads("position")], step: StepContext, *, cfl: float) -> float:
+    """Return the step in which a particle at rest comes `cfl` cells far [s]."""
+    if not step.forces:
+        return math.inf
+    strongest = largest_acceleration(particles, step.forces, step.beginning)
+    return math.sqrt(cfl * step.cell_size / strongest) if strongest > 0.0 else math.inf
+
+
+@costs(0.1)
+@shared_among_ranks
+@stage(
+    label="Apply Forces",
+    facts=(PUSHED,),
+    limits=(Limit("force", _longest_step, cause="a force is too strong", cure="weaken the force, or give it a speed limit"),),
+)
+def apply_forces(
+    particles: A[ParticleStore, Reads("position", "velocity", "mass"), Writes("velocity")],
+    step: StepContext,
+    *,
+    cfl: A[float, Unitless, Range(min=0.0, exclusive_min=True, max=1.0)] = 0.25,
+) -> Stage["particles"]:
+    """Push particles by the forces that are wired into the solve: v <- v + dt a, and drags exactly.
+
+    It stands behind choose_time_step, before particles are brought to the grid, so that every kind of substep takes over the same
+    momentum. Without forces it does nothing.
+
+    Args:
+        particles: Particles.
+        cfl: Cells that a force moves a particle at rest in a substep at most.
+    """
+    if not step.forces or not particles.count:
+        return
+    given = push_particles(particles, step.forces, step.middle, step.dt)
+    impulse = tuple(part for each in given for part in each.impulse)
+    step.tell(PUSHED, impulse=impulse, work=tuple(each.work for each in given))

@@ -1,0 +1,165 @@
+"""Forces: what they give to matter, and to nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import BodyForce, GraphSettings, SpatialField
+from mpm_nodes.nodes.fields import FieldShape, NoiseKind, constant, field_noise, field_shape
+from mpm_nodes.nodes.forces import force_acceleration, force_attraction, force_vortex, force_wind
+from mpm_nodes.solver.field_programs import field_values
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.verification.contract import Finding, VerificationProblem
+from mpm_nodes.verification.quantities import column, kinetic_energy, momentum
+from mpm_nodes.verification.scenes import block, material
+
+PRESETS = {
+    "explicit_apic": "explicit_apic",
+    "implicit_apic": {"preset": "implicit_apic", "set": {"tolerance": 1e-13, "minimise_energy.krylov_tolerance": 1e-6}},
+    "incompressible": "incompressible",
+}
+CELL, GRAVITY = 0.1, 9.81
+
+
+def pushed(
+    forces: Sequence[BodyForce], substeps: Any = "explicit_apic", gravity: float = 0.0, dt_max: float = 0.01
+) -> SubstepSolver:
+    """Return a jelly cube of four cells around the origin, at rest, with forces."""
+    start = block(material("neo_hookean", youngs_modulus=1e4), (-2 * CELL,) * 3, (2 * CELL,) * 3, CELL)
+    options = {"cell_size": CELL, "gravity": (0.0, -gravity, 0.0), "dtype": np.float64, "dt_max": dt_max}
+    run = SubstepSolver(start, substeps, **options)
+    run.step_context.forces = tuple(forces)
+    return run
+
+
+def told(run: SubstepSolver, duration: float) -> tuple[np.ndarray, np.ndarray]:
+    """Advance; return the impulse of each force [N s], shape (n, 3), and its work [J], shape (n,)."""
+    run.advance(duration)
+    told = run.step_context.report["forces"]
+    return np.array(told["impulse"]).reshape(-1, 3), np.array(told["work"])
+
+
+class ImpulseAndWork(VerificationProblem):
+    """Matter has the momentum that forces and gravity gave it, and forces tell it; a drag draws it along as fast as it should.
+
+    Scene: a jelly cube of 4^3 cells in free space for 0.2 s in steps of 1 ms: accelerated at (3, 1, 0) m/s^2, in half of it, in
+        wind of 2 m/s along z with a drag of 3 /s, linear and quadratic (3 /m), and falling through still air of the linear one.
+    Exact: m a t, and half of it; told impulses are the change of momentum. Along the wind m u (1 - exp(-k t)) and
+        m u (1 - 1 / (1 + k u t)). Falling: g / k (1 - exp(-k t)), with kicks and drag in turns, which err by k dt / 2 of it.
+    Tolerance: 1e-12 of m a t, 1e-9 where grid solves lie between (implicit, projected); the fall k dt.
+    """
+
+    name = "impulse_and_work"
+    source = "textbook (momentum)"
+
+    def findings(self) -> Iterator[Finding]:
+        """Push it in three kinds of substeps."""
+        time, dt, wind, rate = 0.2, 1e-3, 2.0, 3.0
+        acceleration = np.array([3.0, 1.0, 0.0])
+        half = field_shape(shape=FieldShape.HALF_SPACE, centre=(0.0, 1e-6, 0.0))
+        for preset, substeps in PRESETS.items():
+            close = 1e-12 if preset == "explicit_apic" else 1e-9
+            run = pushed([force_acceleration(acceleration=(3.0, 1.0, 0.0))], substeps, dt_max=dt)
+            mass = column(run, "mass").sum()
+            scale = mass * np.linalg.norm(acceleration) * time
+            impulse, work = told(run, time)
+            error = np.abs(momentum(run) - mass * time * acceleration).max() / scale
+            yield Finding(0.0, float(error), close, f"{preset}: momentum, of m a t")
+            yield Finding(0.0, float(np.abs(impulse[0] - momentum(run)).max() / scale), close, f"{preset}: told impulse")
+            yield Finding.relative(1.0, float(work[0] / kinetic_energy(run)), 1e-9, f"{preset}: told work, of the kinetic energy")
+            run = pushed([force_acceleration(mask=half, acceleration=(3.0, 1.0, 0.0))], substeps, dt_max=dt)
+            run.step(dt)
+            error = np.abs(momentum(run) - 0.5 * mass * dt * acceleration).max() / (scale * dt / time)
+            yield Finding(0.0, float(error), close, f"{preset}: momentum of a half, of m a dt")
+            for quadratic, exact in ((False, 1.0 - math.exp(-rate * time)), (True, 1.0 - 1.0 / (1.0 + rate * wind * time))):
+                air = force_wind(velocity=(0.0, 0.0, wind), drag=rate, quadratic=quadratic)
+                run = pushed([air], substeps, dt_max=dt)
+                run.advance(time)
+                kind = "quadratic" if quadratic else "linear"
+                yield Finding.relative(exact, float(momentum(run)[2] / (mass * wind)), 1e-9, f"{preset}: speed in wind, {kind}")
+            run = pushed([force_wind(velocity=(0.0, 0.0, 0.0), drag=rate)], substeps, GRAVITY, dt)
+            run.advance(time)
+            fall = GRAVITY / rate * (1.0 - math.exp(-rate * time))
+            yield Finding.relative(fall, float(-momentum(run)[1] / mass), rate * dt, f"{preset}: speed of a fall through still air")
+
+
+class CentralForces(VerificationProblem):
+    """An attraction like a spring's lets matter swing with its period; a vortex spins it up; neither pushes it away.
+
+    Scene: a jelly cube of 4^3 cells in free space: 0.3 m off the centre of an attraction of 40 m/s^2 at 1 m that grows with the
+        distance; around the axis of a vortex of 10 m/s^2 at 1 m for 0.1 s; in steps of 1 ms.
+    Exact: period 2 pi sqrt(1 / 40) s, by when it comes back to rest; angular momentum of the vortex strength I t / radius with the
+        moment of inertia I of the particles at the start, momentum 0.
+    Tolerance: 0.5 %; the cube widens as it spins: 1 %; 1e-9 of the angular momentum over its width.
+    """
+
+    name = "central_forces"
+    source = "textbook (harmonic oscillator, torque)"
+
+    def findings(self) -> Iterator[Finding]:
+        """Let it swing, and spin it up."""
+        stiff, dt = 40.0, 1e-3
+        spring = force_attraction(centre=(0.3, 0.0, 0.0), strength=stiff, radius=1.0, falloff=-1.0)
+        run = pushed([spring], dt_max=dt)
+        mass, back, before = column(run, "mass").sum(), 0.0, 0.0
+        while run.time < 2.0:
+            run.step(dt)
+            speed = float(momentum(run)[0] / mass)
+            if before < 0.0 <= speed:
+                back = run.time - dt * speed / (speed - before)
+                break
+            before = speed
+        yield Finding.relative(2.0 * math.pi / math.sqrt(stiff), back, 5e-3, "period of the swing [s]")
+        strength, time = 10.0, 0.1
+        run = pushed([force_vortex(strength=strength)], dt_max=dt)
+        x, m = column(run, "position"), column(run, "mass")
+        inertia = float(m @ (x[:, 0] ** 2 + x[:, 2] ** 2))
+        run.advance(time)
+        x, v = column(run, "position"), column(run, "velocity")
+        spin = float(m @ (x[:, 2] * v[:, 0] - x[:, 0] * v[:, 2]))
+        own = float(m @ (column(run, "affine")[:, 0, 2] - column(run, "affine")[:, 2, 0])) * 0.25 * CELL**2
+        yield Finding.relative(strength * inertia * time, spin + own, 0.01, "angular momentum of a vortex [kg m^2/s]")
+        yield Finding(0.0, float(np.abs(momentum(run)).max() * 4 * CELL / spin), 1e-9, "its momentum, times the width")
+
+
+class NoiseOfFields(VerificationProblem):
+    """Noise is smooth, has the spread that it says, and as a curl no divergence; repeated, its tiles fit.
+
+    Scene: 200,000 places in a box of 100 sizes, at the first frame; steps of 1e-4 sizes.
+    Exact: mean 0 and standard deviation 1 of values, 1 along each axis of curls, mean 1 of turbulence; div = 0 to the second order
+        of the step; the same values a tile of 8 sizes further.
+    Tolerance: 2 %; 1e-4 of the mean gradient; 1e-9.
+    """
+
+    name = "noise_of_fields"
+    source = "Perlin 2002; Bridson and Hourihan 2007"
+
+    def findings(self) -> Iterator[Finding]:
+        """Look at every kind."""
+        settings, size, step = GraphSettings(), 0.2, 1e-4
+        random = np.random.default_rng(1)
+        places = random.uniform(-50.0 * size, 50.0 * size, (200_000, 3))
+
+        def noise(kind: NoiseKind, **more: object) -> SpatialField:
+            return field_noise(settings, kind=kind, size=size, evolution=7.3, **more)
+
+        value, rough, curl = (field_values(noise(kind), places, 1.0) for kind in NoiseKind)
+        yield Finding(0.0, float(value.mean()), 0.02, "mean of values")
+        yield Finding.relative(1.0, float(value.std()), 0.02, "standard deviation of values")
+        yield Finding.relative(1.0, float(rough.mean()), 0.02, "mean of turbulence")
+        for axis, name in enumerate("xyz"):
+            yield Finding.relative(1.0, float(curl[:, axis].std()), 0.02, f"standard deviation of curls along {name}")
+        field, d = noise(NoiseKind.CURL), step * size
+        few = places[:5000]
+        slopes = [field_values(field, few + d * e, 1.0) - field_values(field, few - d * e, 1.0) for e in np.eye(3)]
+        divergence = sum(slopes[axis][:, axis] for axis in range(3)) / (2.0 * d)
+        typical = np.sqrt(np.mean([np.square(each / (2.0 * d)).sum(axis=1) for each in slopes]))
+        yield Finding(0.0, float(np.abs(divergence).max() / typical), 1e-4, "divergence of a curl, of its gradient")
+        tiled = noise(NoiseKind.VALUE, repeat=8, octaves=3)
+        apart = np.abs(field_values(tiled, few, 1.0) - field_values(tiled, few + 8.0 * size * np.array([1.0, -2.0, 3.0]), 1.0))
+        yield Finding(0.0, float(apart.max()), 1e-9, "values a tile further")
+        yield Finding(0.0, float(np.abs(field_values(constant(2.5), few, 1.0) - 2.5).max()), 0.0, "a constant")

@@ -1,0 +1,192 @@
+"""Forces that are wired into a solve: what they do, tell and limit, in a cook as in a solver of one's own."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numba
+import numpy as np
+import pytest
+from solver_scenes import JELLY, cube, shot
+
+from mpm_nodes.data import BodyForce, MpmNodesError, SpatialField
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.reports.problems import GraphError
+from mpm_nodes.graph.time.keys import KeyedNumber, KeyedVector
+from mpm_nodes.nodes.fields import FieldShape, constant, field_shape
+from mpm_nodes.nodes.forces import force_acceleration, force_attraction, force_vortex, force_wind
+from mpm_nodes.solver.field_programs import field_values
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.surroundings import push
+from mpm_nodes.verification.forces import CentralForces, ImpulseAndWork, NoiseOfFields
+
+FREE = {"dtype": np.float64, "gravity": (0.0, 0.0, 0.0), "dt_max": 1e-3}
+EVERY = (
+    force_vortex(strength=30.0, inward=10.0, speed_limit=2.0),
+    force_attraction(centre=(0.0, 1.0, 0.0), strength=20.0, falloff=2.0, mask=field_shape(radius=2.0, falloff=0.5)),
+    force_wind(velocity=(1.0, 0.0, 0.0), drag=3.0, quadratic=True),
+)
+
+
+def pushed(*forces: BodyForce, substeps: object = "explicit_apic", **options: object) -> SubstepSolver:
+    run = SubstepSolver(cube(JELLY), substeps, **{**FREE, **options})
+    push(run, forces)
+    return run
+
+
+@pytest.mark.parametrize("problem", [ImpulseAndWork, CentralForces, NoiseOfFields])
+def test_closed_forms(problem):
+    """Impulse, work, drag, oscillations, torque, noise."""
+    for record in problem().records():
+        assert record.passed, record
+
+
+def test_a_speed_limit_stops_what_pushes_and_slows_nothing_down():
+    """Matter comes to the limit and stays there; what is faster already stays as fast."""
+    run = pushed(force_acceleration(acceleration=(30.0, 0.0, 0.0), speed_limit=1.0))
+    run.advance(0.1)
+    assert run.particles.unpack("velocity")[:, 0].mean() == pytest.approx(1.0, rel=1e-3)
+    fast = cube(JELLY)
+    fast = dataclasses.replace(fast, attributes={**fast.attributes, "velocity": np.tile([0.0, 5.0, 0.0], (len(fast), 1))})
+    run = SubstepSolver(fast, "explicit_apic", **FREE)
+    push(run, [force_acceleration(acceleration=(0.0, 30.0, 0.0), speed_limit=1.0)])
+    run.advance(0.02)
+    assert run.particles.unpack("velocity")[:, 1] == pytest.approx(5.0, rel=1e-9)
+
+
+def test_a_mask_says_where():
+    """A half space at the cube's middle: the impulse is that of the mass above it."""
+    run = pushed(
+        force_acceleration(acceleration=(0.0, 0.0, 7.0), mask=field_shape(shape=FieldShape.HALF_SPACE, rotation=(180.0, 0.0, 0.0)))
+    )
+    y = run.particles.unpack("position")[:, 1]
+    expected = 7.0 * 1e-3 * run.particles.unpack("mass")[y > 0.0].sum()
+    run.step(1e-3)
+    assert run.step_context.report["forces"]["impulse"] == pytest.approx((0.0, 0.0, expected), rel=1e-12)
+
+
+def test_a_strong_force_shortens_the_step():
+    """At rest matter moves a quarter of a cell by it at most, and the report says what held the step."""
+    run = pushed(force_acceleration(acceleration=(0.0, 2e3, 0.0)), substeps="incompressible", dt_max=0.01)
+    dt = run.step()
+    assert dt <= math.sqrt(0.25 * run.cell_size / 2e3) and run.step_context.limit.name == "force"
+    assert "weaken the force" in run.advice("force")
+
+
+def test_blocks_threads_and_fusion_change_nothing():
+    """The same bits on one thread and on two; fused as not, to rounding; and checked mode finds nothing."""
+    found = []
+    for threads, options in ((1, {}), (2, {}), (2, {"fuse": False}), (2, {"checked": True})):
+        before = numba.get_num_threads()
+        numba.set_num_threads(min(threads, before))
+        run = pushed(*EVERY, **options)
+        for _ in range(5):
+            run.step(1e-3)
+        numba.set_num_threads(before)
+        found.append(run.particles.unpack("velocity"))
+    assert np.array_equal(found[0], found[1])
+    for other in found[2:]:
+        assert np.abs(other - found[0]).max() < 1e-12 * np.abs(found[0]).max()
+
+
+def test_keys_are_taken_in_the_middle_of_the_substep():
+    """A strength that rises over a frame gives the integral of it."""
+    rising = KeyedNumber(((0.0, 0.0, "linear"), (1.0, 8.0, "linear")))
+    run = pushed(force_attraction(centre=(1e6, 0.0, 0.0), strength=rising))
+    run.step_context.frame_at = lambda time: time / 0.02
+    run.advance(0.02)
+    assert run.particles.unpack("velocity")[:, 0] == pytest.approx(0.5 * 8.0 * 0.02, rel=1e-6)
+
+
+def test_graphs_without_the_stage_are_refused_with_the_cure():
+    """In a solver, and before a cook."""
+    substeps = {"preset": "explicit_apic", "edits": [{"remove": "apply_forces"}]}
+    with pytest.raises(MpmNodesError, match="wire apply_forces behind choose_time_step"):
+        pushed(EVERY[0], substeps=substeps)
+    graph = shot(end=2)
+    graph.nodes["sim"].connect("forces", [graph.add("force_wind", "wind")])
+    graph.set("sim.substeps", substeps)
+    with pytest.raises((MpmNodesError, GraphError), match="wire apply_forces behind choose_time_step"):
+        execute(graph, out=None)
+
+
+def test_a_field_that_is_not_finite_is_named():
+    """A force by its node."""
+    broken = BodyForce(SpatialField("DIVIDE", (constant((math.inf, 0.0, 0.0)), constant(1.0)), vector=True), name="gale")
+    with pytest.raises(MpmNodesError, match="force gale: is not finite"):
+        pushed(broken).step(1e-3)
+
+
+def test_a_cook_tells_what_forces_gave_and_goes_on_with_the_same_bits(tmp_path):
+    """An event a frame, with an impulse and a work for each wire; a resumed cook writes the same."""
+    graph = shot(end=5, size=0.2, cell_size=0.05)
+    gusts = graph.add("field_noise", "gusts", kind="curl", size=0.2, evolution=3.0)
+    wind = graph.add("force_wind", "wind", field=gusts, velocity=(2.0, 0.0, 0.0), drag=4.0)
+    keys = [[1, [0.0, 4.0, 0.0], "linear"], [4, [0.0, 12.0, 0.0], "linear"]]
+    lift = graph.add("force_acceleration", "lift", acceleration={"keys": keys})
+    graph.nodes["sim"].connect("forces", [wind, lift])
+    graph.add("write_cache", "cache", particles=graph["sim"])
+    events = []
+    execute(graph, out=tmp_path / "whole", on_event=events.append)
+    told = [event for event in events if event["event"] == "forces"]
+    assert len(told) == 4 and all(len(event["impulse"]) == 6 and len(event["work"]) == 2 for event in told)
+    assert told[0]["impulse"][0] > 0.0 and told[2]["impulse"][4] > told[0]["impulse"][4] > 0.0
+    execute(graph, out=tmp_path / "cut", frames=(1, 3))
+    execute(graph, out=tmp_path / "cut", frames=(1, 5), resume=True)
+    points = [[file.read_bytes() for file in sorted((tmp_path / each).rglob("cache.*.usdc"))] for each in ("whole", "cut")]
+    assert len(points[0]) >= 5 and points[0] == points[1]
+
+
+def test_programs_share_what_fields_share_and_have_an_end():
+    """A field that two take is found once; more than 64 operations are refused in words."""
+    from mpm_nodes.solver.field_programs import program_of_fields
+
+    ball = field_shape()
+    program = program_of_fields([ball, SpatialField("ADD", (ball, constant(1.0)))], 1.0)
+    assert len(program.operations) == 6 and program.registers == (3, 5)
+    sum_of_many = constant(0.0)
+    for _ in range(40):
+        sum_of_many = SpatialField("ADD", (sum_of_many, constant(1.0)))
+    with pytest.raises(MpmNodesError, match="at most 64"):
+        program_of_fields([sum_of_many], 1.0)
+
+
+def test_operations_give_what_their_names_say():
+    """Against NumPy, on numbers and vectors."""
+    random = np.random.default_rng(0)
+    places = random.normal(size=(500, 3))
+    p, n = SpatialField("PLACE", vector=True), constant((0.5, -2.0, 0.25))
+    v = np.array([0.5, -2.0, 0.25])
+    length = np.linalg.norm(places, axis=1)
+    expected = {
+        "ADD": places + v,
+        "SUBTRACT": places - v,
+        "MULTIPLY": places * v,
+        "DIVIDE": places / v,
+        "MINIMUM": np.minimum(places, v),
+        "MAXIMUM": np.maximum(places, v),
+        "POWER": np.sign(places) * np.abs(places) ** v,
+        "CROSS": np.cross(places, v),
+        "DOT": np.repeat((places @ v)[:, None], 3, axis=1),
+    }
+    for name, values in expected.items():
+        np.testing.assert_allclose(
+            field_values(SpatialField(name, (p, n), vector=True), places, 1.0), values, rtol=1e-12, atol=1e-12
+        )
+    np.testing.assert_allclose(field_values(SpatialField("LENGTH", (p,)), places, 1.0), length, rtol=1e-14)
+    np.testing.assert_allclose(
+        field_values(SpatialField("NORMALIZE", (p,), vector=True), places, 1.0), places / length[:, None], rtol=1e-13
+    )
+    np.testing.assert_allclose(field_values(SpatialField("ABSOLUTE", (p,), vector=True), places, 1.0), abs(places))
+    mixed = field_values(SpatialField("MIX", (p, n, constant(0.25)), vector=True), places, 1.0)
+    np.testing.assert_allclose(mixed, places + 0.25 * (v - places), rtol=1e-12, atol=1e-14)
+    assert field_values(SpatialField("DIVIDE", (constant(1.0), constant(0.0))), places[:2], 1.0) == pytest.approx([0.0, 0.0])
+
+
+def test_keyed_vectors_move_what_they_place():
+    """A ball whose centre has keys is where they say."""
+    centre = KeyedVector(((1.0, (0.0, 0.0, 0.0), "linear"), (3.0, (2.0, 0.0, 0.0), "linear")))
+    ball = field_shape(centre=centre, radius=0.5)
+    places = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
+    assert [list(field_values(ball, places, frame)) for frame in (1.0, 2.0, 3.0)] == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
