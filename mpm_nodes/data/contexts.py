@@ -90,6 +90,7 @@ class StepContext:
         check_cancel: Raises when the user asked to stop; for stages that take seconds.
         ambient: Air and heat in places during this frame; empty where none is wired.
         forces: What pushes the matter during this frame; empty where nothing is wired.
+        strongest: Largest acceleration that they gave in the substep before [m/s^2]; None: not known in this frame.
         frame_at: Returns the (fractional) frame at simulated seconds; None where there are no frames.
         share: What this process agrees on with others where a simulation runs on several (`solver.ranks.share.Share`).
         checked: Whether stages are run twice to catch declarations that lie; they may also raise where what must hold does not.
@@ -115,6 +116,7 @@ class StepContext:
     check_cancel: Callable[[], None] = lambda: None
     ambient: tuple[Ambient, ...] = ()
     forces: tuple[BodyForce, ...] = ()
+    strongest: float | None = None
     frame_at: Callable[[float], float] | None = None
     share: SingleRank = SINGLE_RANK
     checked: bool = False

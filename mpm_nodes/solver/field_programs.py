@@ -18,12 +18,14 @@ class FieldProgram(NamedTuple):
     """Fields as one program, at a frame.
 
     Attributes:
-        operations: Rows of (code, three registers, first number), shape (n, 5), int32.
+        operations: Rows of (code, three registers, first number), shape (5 n,), int32.
+        uniform: How many of them, the first ones, are the same everywhere.
         numbers: Their numbers, float64.
         registers: Which register holds each of the fields.
     """
 
     operations: np.ndarray
+    uniform: int
     numbers: np.ndarray
     registers: tuple[int, ...]
 
@@ -38,25 +40,29 @@ def program_of_fields(fields: Sequence[SpatialField], frame: float) -> FieldProg
     Raises:
         MpmNodesError: They are made of more than 64 operations.
     """
-    rows: list[tuple[int, ...]] = []
-    numbers: list[float] = []
-    known: dict[int, int] = {}
+    order: list[SpatialField] = []
+    varies: dict[int, bool] = {}
 
-    def placed(field: SpatialField) -> int:
-        if id(field) not in known:
-            inputs = [placed(each) for each in field.inputs]
-            inputs += [0] * (3 - len(inputs))
-            rows.append((int(Code[field.operation]), *inputs, len(numbers)))
-            numbers.extend(_flat(field.numbers, frame))
-            known[id(field)] = len(rows) - 1
-        return known[id(field)]
+    def reach(field: SpatialField) -> None:
+        if id(field) not in varies:
+            for each in field.inputs:
+                reach(each)
+            varies[id(field)] = field.operation == "PLACE" or any(varies[id(each)] for each in field.inputs)
+            order.append(field)
 
-    registers = tuple(placed(field) for field in fields)
-    if len(rows) > MOST:
-        raise MpmNodesError(
-            f"fields: {len(rows)} operations are wired together; at most {MOST} are evaluated at once, take some out"
-        )
-    return FieldProgram(np.array(rows, np.int32).reshape(-1, 5), np.array(numbers or [0.0]), registers)
+    for field in fields:
+        reach(field)
+    if len(order) > MOST:
+        raise MpmNodesError(f"fields: {len(order)} operations are wired together, and at most {MOST} may be; take some out")
+    order.sort(key=lambda field: varies[id(field)])  # stable: inputs stay before what they go into
+    place = {id(field): n for n, field in enumerate(order)}
+    rows, numbers = np.zeros((len(order), 5), np.int32), list[float]()
+    for row, field in zip(rows, order, strict=True):
+        row[0], row[4] = Code[field.operation], len(numbers)
+        row[1 : 1 + len(field.inputs)] = [place[id(each)] for each in field.inputs]
+        numbers += _flat(field.numbers, frame)
+    uniform = sum(not each for each in varies.values())
+    return FieldProgram(rows.ravel(), uniform, np.array(numbers or [0.0]), tuple(place[id(field)] for field in fields))
 
 
 def _flat(numbers: Sequence[Any], frame: float) -> list[float]:
@@ -80,5 +86,5 @@ def field_values(field: SpatialField, places: np.ndarray, frame: float) -> np.nd
     """
     program = program_of_fields([field], frame)
     found = np.empty((len(places), 3))
-    evaluate(np.ascontiguousarray(places, np.float64), program.operations, program.numbers, found)
+    evaluate(np.ascontiguousarray(places, np.float64), program.operations, program.uniform, program.numbers, found)
     return found if field.vector else np.ascontiguousarray(found[:, 0])

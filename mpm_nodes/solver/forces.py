@@ -13,7 +13,7 @@ from mpm_nodes.kernels.fields import pushing
 from mpm_nodes.solver.field_programs import program_of_fields
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["Delivered", "largest_acceleration", "push_particles"]
+__all__ = ["Delivered", "push_particles"]
 
 
 class Delivered(NamedTuple):
@@ -31,42 +31,36 @@ class Delivered(NamedTuple):
 class _Table(NamedTuple):
     """Forces at a moment: see `pushing.push`."""
 
-    program: tuple[np.ndarray, np.ndarray]
+    program: tuple[np.ndarray, int, np.ndarray]
     rows: np.ndarray
     most: np.ndarray
 
 
-def push_particles(particles: ParticleStore, forces: Sequence[BodyForce], frame: float, dt: float) -> list[Delivered]:
-    """Change the velocities of particles by forces; return what each gave.
+def push_particles(particles: ParticleStore, forces: Sequence[BodyForce], frame: float, dt: float) -> tuple[list[Delivered], float]:
+    """Change the velocities of particles by forces.
+
+    Returns what each gave, and the largest acceleration that all of them together give a particle [m/s^2]; drags do not count.
 
     Args:
         particles: Particles.
         forces: One at least.
         frame: (Fractional) frame at which their fields are taken.
-        dt: [s].
+        dt: [s]; 0 changes nothing, and only finds the largest acceleration.
 
     Raises:
         MpmNodesError: A velocity is not finite.
     """
     table, ranges = _table(forces, frame), particles.ranges
-    told = np.empty((len(ranges), len(forces), 4))
-    arrays = (particles.array(name) for name in ("velocity", "mass"))
-    pushing.push(_placement(particles), *arrays, ranges, _centres(particles), table.program, (table.rows, table.most), dt, told)
-    given = told.sum(axis=0)
+    told = np.empty((len(ranges), 4 * len(forces) + 4))
+    moving = particles.array("velocity"), particles.array("mass")
+    given_to = table.program, (table.rows.ravel(), table.most)
+    pushing.push(_placement(particles), *moving, ranges, _centres(particles), *given_to, dt, told)
+    given = told[:, :-4].sum(axis=0).reshape(-1, 4)
     for force, row in zip(forces, given, strict=True):
         if not np.isfinite(row).all():
             raise MpmNodesError(f"force {force.name}: is not finite where there is matter; look at its fields")
-    return [Delivered((float(x), float(y), float(z)), float(work)) for x, y, z, work in given]
-
-
-def largest_acceleration(particles: ParticleStore, forces: Sequence[BodyForce], frame: float) -> float:
-    """Return the largest acceleration that forces together give to a particle [m/s^2]; drags do not count."""
-    if not particles.count or all(force.rate is not None for force in forces):
-        return 0.0
-    table, ranges = _table(forces, frame), particles.ranges
-    found = np.empty(len(ranges))
-    pushing.strongest(_placement(particles), ranges, _centres(particles), table.program, table.rows, found)
-    return float(np.sqrt(found.max()))
+    strongest = float(np.sqrt(told[:, -4].max(initial=0.0)))
+    return [Delivered((float(x), float(y), float(z)), float(work)) for x, y, z, work in given], strongest
 
 
 def _placement(particles: ParticleStore) -> tuple[np.ndarray, int, float]:
@@ -87,4 +81,4 @@ def _table(forces: Sequence[BodyForce], frame: float) -> _Table:
         if force.rate is not None:
             row[0], row[2] = pushing.QUADRATIC_DRAG if force.quadratic else pushing.DRAG, register[id(force.rate)]
     most[:] = [keys.at(force.most_speed, frame) or np.inf for force in forces]
-    return _Table((program.operations, program.numbers), rows, most)
+    return _Table((program.operations, program.uniform, program.numbers), rows, most)

@@ -78,7 +78,7 @@ def push(run: SubstepSolver, forces: Sequence[BodyForce]) -> None:
     """
     if forces:
         refuse_unread_forces(run.candidates.plans)
-    run.step_context.forces = tuple(forces)
+    run.step_context.forces, run.step_context.strongest = tuple(forces), None
 
 
 def refuse_unread_forces(plans: Sequence[SubstepPlan]) -> None:

@@ -144,7 +144,7 @@ def test_programs_share_what_fields_share_and_have_an_end():
 
     ball = field_shape()
     program = program_of_fields([ball, SpatialField("ADD", (ball, constant(1.0)))], 1.0)
-    assert len(program.operations) == 6 and program.registers == (3, 5)
+    assert len(program.operations) == 30 and program.registers == (4, 5) and program.uniform == 1
     sum_of_many = constant(0.0)
     for _ in range(40):
         sum_of_many = SpatialField("ADD", (sum_of_many, constant(1.0)))

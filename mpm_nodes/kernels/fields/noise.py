@@ -27,9 +27,8 @@ PRIMES = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1)
 
 
 @part
-def _hashed(i, j, k, m, seed):
-    """Return 32 mixed bits of a corner."""
-    h = (i * PRIMES[0]) ^ (j * PRIMES[1]) ^ (k * PRIMES[2]) ^ (m * PRIMES[3]) ^ (seed * PRIMES[4])
+def _mixed(h):
+    """Return 32 mixed bits of what the coordinates of a corner and the seed are joined to."""
     h = h & MASK
     h = ((h ^ (h >> 16)) * 0x7FEB352D) & MASK
     h = ((h ^ (h >> 15)) * 0x846CA68B) & MASK
@@ -47,10 +46,10 @@ def _corner_gradient(bits):
     """Return the gradient that six bits stand for."""
     void = bits & 3
     return (
-        0.0 if void == 0 else float(1 - ((bits >> 1) & 2)),
-        0.0 if void == 1 else float(1 - ((bits >> 2) & 2)),
-        0.0 if void == 2 else float(1 - ((bits >> 3) & 2)),
-        0.0 if void == 3 else float(1 - ((bits >> 4) & 2)),
+        float(1 - ((bits >> 1) & 2)) * (void != 0),
+        float(1 - ((bits >> 2) & 2)) * (void != 1),
+        float(1 - ((bits >> 3) & 2)) * (void != 2),
+        float(1 - ((bits >> 4) & 2)) * (void != 3),
     )
 
 
@@ -71,12 +70,16 @@ def _one_octave(x, y, z, w, seed, periods):
     x, y, z, w = x - fx, y - fy, z - fz, w - fw
     bx, by, bz, bw = _blend(x), _blend(y), _blend(z), _blend(w)
     total = 0.0
-    for corner in range(16 if w > 0.0 else 8):
-        a, b, c, d = corner & 1, (corner >> 1) & 1, (corner >> 2) & 1, corner >> 3
-        weight = (bx if a else 1.0 - bx) * (by if b else 1.0 - by) * (bz if c else 1.0 - bz) * (bw if d else 1.0 - bw)
-        at = _wrapped(i + a, periods[0]), _wrapped(j + b, periods[1]), _wrapped(k + c, periods[2])
-        gx, gy, gz, gw = _corner_gradient(_hashed(at[0], at[1], at[2], m + d, seed))
-        total += weight * (gx * (x - a) + gy * (y - b) + gz * (z - c) + gw * (w - d))
+    for d in range(2 if w > 0.0 else 1):
+        at_w, by_w = ((m + d) * PRIMES[3]) ^ (seed * PRIMES[4]), bw if d else 1.0 - bw
+        for c in range(2):
+            at_z, by_z = at_w ^ (_wrapped(k + c, periods[2]) * PRIMES[2]), by_w * (bz if c else 1.0 - bz)
+            for b in range(2):
+                at_y, by_y = at_z ^ (_wrapped(j + b, periods[1]) * PRIMES[1]), by_z * (by if b else 1.0 - by)
+                for a in range(2):
+                    gx, gy, gz, gw = _corner_gradient(_mixed(at_y ^ (_wrapped(i + a, periods[0]) * PRIMES[0])))
+                    weight = by_y * (bx if a else 1.0 - bx)
+                    total += weight * (gx * (x - a) + gy * (y - b) + gz * (z - c) + gw * (w - d))
     return total
 
 
@@ -115,7 +118,9 @@ def _one_curl(x, y, z, w, seed, periods):
         ww = bw if d else 1.0 - bw
         dx, dy, dz = sx if a else -sx, sy if b else -sy, sz if c else -sz
         px, py, pz, pw = x - a, y - b, z - c, w - d
-        bits = _hashed(_wrapped(i + a, periods[0]), _wrapped(j + b, periods[1]), _wrapped(k + c, periods[2]), m + d, seed)
+        joined = (_wrapped(i + a, periods[0]) * PRIMES[0]) ^ (_wrapped(j + b, periods[1]) * PRIMES[1])
+        joined ^= (_wrapped(k + c, periods[2]) * PRIMES[2]) ^ ((m + d) * PRIMES[3]) ^ (seed * PRIMES[4])
+        bits = _mixed(joined)
         weight, along_x, along_y, along_z = ww * wx * wy * wz, ww * dx * wy * wz, ww * wx * dy * wz, ww * wx * wy * dz
         g1x, g1y, g1z, g1w = _corner_gradient(bits)
         g2x, g2y, g2z, g2w = _corner_gradient(bits >> 8)

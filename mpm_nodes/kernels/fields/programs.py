@@ -23,6 +23,7 @@ import math
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, part
+from mpm_nodes.kernels.compile.lend import plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.fields.noise import curl_noise, gradient_noise
 
@@ -142,19 +143,28 @@ def _noise(code, x, y, z, numbers, first):
 
 
 @part
-def run_at(operations, numbers, x, y, z, registers):
-    """Run a program at a place.
+def run_at(operations, rows, numbers, x, y, z, registers):
+    """Run rows of a program at a place.
 
     Args:
-        operations: Shape (n, 5), int32: code, three registers, and where its numbers begin.
+        operations: Shape (5 n,), int32: of each the code, three registers, and where its numbers begin.
+        rows: First and last + 1 of them: those that are the same everywhere come first, and are run once for many places.
         numbers: Of all operations, float64.
         x, y, z: Place [m].
-        registers: Written, shape (n, 3) or more, float64.
+        registers: Written, shape (3 n,), float64.
+
+    Arrays may be lent without their shape (`lend.plain`).
     """
-    for n in range(operations.shape[0]):
-        code, a, b, c, first = operations[n, 0], operations[n, 1], operations[n, 2], operations[n, 3], operations[n, 4]
-        u, v, w = registers[a, 0], registers[a, 1], registers[a, 2]
-        r, s, t = registers[b, 0], registers[b, 1], registers[b, 2]
+    for n in range(rows[0], rows[1]):
+        code, a, b, c, first = (
+            operations[5 * n],
+            operations[5 * n + 1],
+            operations[5 * n + 2],
+            operations[5 * n + 3],
+            operations[5 * n + 4],
+        )
+        u, v, w = registers[3 * a], registers[3 * a + 1], registers[3 * a + 2]
+        r, s, t = registers[3 * b], registers[3 * b + 1], registers[3 * b + 2]
         if code == CONSTANT:
             u, v, w = numbers[first], numbers[first + 1], numbers[first + 2]
         elif code == PLACE:
@@ -199,28 +209,32 @@ def run_at(operations, numbers, x, y, z, registers):
         elif code == CROSS:
             u, v, w = v * t - w * s, w * r - u * t, u * s - v * r
         elif code == MIX:
-            f, g, h = registers[c, 0], registers[c, 1], registers[c, 2]
+            f, g, h = registers[3 * c], registers[3 * c + 1], registers[3 * c + 2]
             u, v, w = u + f * (r - u), v + g * (s - v), w + h * (t - w)
-        registers[n, 0], registers[n, 1], registers[n, 2] = u, v, w
+        registers[3 * n], registers[3 * n + 1], registers[3 * n + 2] = u, v, w
 
 
 @part
-def _evaluate_at(k, places, operations, numbers, found):
-    registers = np.zeros((MOST, 3))
-    last = operations.shape[0] - 1
+def _evaluate_at(k, places, program, scratch, found):
+    operations, count, uniform, numbers = program
+    registers = plain(scratch[k])
+    run_at(operations, (0, uniform), numbers, 0.0, 0.0, 0.0, registers)
     for p in range(CHUNK * k, min(CHUNK * k + CHUNK, places.shape[0])):
-        run_at(operations, numbers, places[p, 0], places[p, 1], places[p, 2], registers)
+        run_at(operations, (uniform, count), numbers, places[p, 0], places[p, 1], places[p, 2], registers)
         for axis in range(3):
-            found[p, axis] = registers[last, axis]
+            found[p, axis] = registers[3 * (count - 1) + axis]
 
 
 @compiled(fastmath=False)
-def evaluate(places, operations, numbers, found):
+def evaluate(places, operations, uniform, numbers, found):
     """Run a program at places.
 
     Args:
         places: [m], shape (n, 3), float64.
-        operations, numbers: The program, as `run_at` takes it.
+        operations, uniform, numbers: The program, as `run_at` takes it, and how many of its rows are the same everywhere.
         found: Written: the last register, shape (n, 3), float64.
     """
-    parallel_for(_evaluate_at, (places.shape[0] + CHUNK - 1) // CHUNK, (places, operations, numbers, found))
+    count, chunks = operations.shape[0] // 5, (places.shape[0] + CHUNK - 1) // CHUNK
+    scratch = np.empty((chunks, 3 * count))
+    program = (plain(operations), count, uniform, plain(numbers))
+    parallel_for(_evaluate_at, chunks, (places, program, scratch, found))

@@ -22,10 +22,11 @@ import math
 import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, part
+from mpm_nodes.kernels.compile.lend import plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.fields.programs import MOST, run_at
+from mpm_nodes.kernels.fields.programs import run_at
 
-__all__ = ["ACCELERATION", "DRAG", "QUADRATIC_DRAG", "push", "strongest"]
+__all__ = ["ACCELERATION", "DRAG", "QUADRATIC_DRAG", "push"]
 
 ACCELERATION, DRAG, QUADRATIC_DRAG = 0, 1, 2
 """Kinds of forces."""
@@ -35,9 +36,9 @@ ACCELERATION, DRAG, QUADRATIC_DRAG = 0, 1, 2
 def _kick(force, n, velocity, registers, dt, most):
     """Return the velocity after a force; `velocity` is that before it."""
     x, y, z = velocity
-    value = force[n, 1]
-    u, v, w = registers[value, 0], registers[value, 1], registers[value, 2]
-    if force[n, 0] == ACCELERATION:
+    value = force[3 * n + 1]
+    u, v, w = registers[3 * value], registers[3 * value + 1], registers[3 * value + 2]
+    if force[3 * n] == ACCELERATION:
         before = x * x + y * y + z * z
         x, y, z = x + dt * u, y + dt * v, z + dt * w
         after, allowed = x * x + y * y + z * z, max(most * most, before)
@@ -45,9 +46,9 @@ def _kick(force, n, velocity, registers, dt, most):
             share = math.sqrt(allowed / after)
             x, y, z = share * x, share * y, share * z
         return x, y, z
-    rate = max(registers[force[n, 2], 0], 0.0)
+    rate = max(registers[3 * force[3 * n + 2]], 0.0)
     x, y, z = x - u, y - v, z - w
-    if force[n, 0] == DRAG:
+    if force[3 * n] == DRAG:
         share = math.exp(-rate * dt)
     else:
         share = 1.0 / (1.0 + rate * math.sqrt(x * x + y * y + z * z) * dt)
@@ -55,29 +56,37 @@ def _kick(force, n, velocity, registers, dt, most):
 
 
 @part
-def _push_at(k, placement, velocity, mass, ranges, corners, program, forces, dt, told):
+def _push_at(k, placement, velocity, mass, ranges, corners, program, forces, dt, scratch, told):
     offset, stride, cell = placement
-    operations, numbers = program
-    table, most = forces
-    registers = np.zeros((MOST, 3))
-    count = table.shape[0]
+    operations, rows, uniform, numbers = program
+    table, most, count = forces
+    block, registers, given = ranges[k, 2], plain(scratch[k]), plain(told[k])
+    cx, cy, cz = corners[block, 0], corners[block, 1], corners[block, 2]
+    run_at(operations, (0, uniform), numbers, 0.0, 0.0, 0.0, registers)
+    strongest = 0.0
     for p in range(ranges[k, 0], ranges[k, 1]):
-        place = ranges[k, 2]
-        x = corners[place, 0] + cell * offset[p]
-        y = corners[place, 1] + cell * offset[stride + p]
-        z = corners[place, 2] + cell * offset[2 * stride + p]
-        run_at(operations, numbers, x, y, z, registers)
+        x = cx + cell * offset[p]
+        y = cy + cell * offset[stride + p]
+        z = cz + cell * offset[2 * stride + p]
+        run_at(operations, (uniform, rows), numbers, x, y, z, registers)
         m = float(mass[p])
         now = float(velocity[p]), float(velocity[stride + p]), float(velocity[2 * stride + p])
+        u = v = w = 0.0
         for n in range(count):
+            value = table[3 * n + 1]
+            if table[3 * n] == ACCELERATION:
+                u, v, w = u + registers[3 * value], v + registers[3 * value + 1], w + registers[3 * value + 2]
             then = _kick(table, n, now, registers, dt, most[n])
-            told[k, n, 0] += m * (then[0] - now[0])
-            told[k, n, 1] += m * (then[1] - now[1])
-            told[k, n, 2] += m * (then[2] - now[2])
+            given[4 * n + 0] += m * (then[0] - now[0])
+            given[4 * n + 1] += m * (then[1] - now[1])
+            given[4 * n + 2] += m * (then[2] - now[2])
             energy = then[0] * then[0] + then[1] * then[1] + then[2] * then[2]
-            told[k, n, 3] += 0.5 * m * (energy - now[0] * now[0] - now[1] * now[1] - now[2] * now[2])
+            given[4 * n + 3] += 0.5 * m * (energy - now[0] * now[0] - now[1] * now[1] - now[2] * now[2])
             now = then
-        velocity[p], velocity[stride + p], velocity[2 * stride + p] = now[0], now[1], now[2]
+        strongest = max(strongest, u * u + v * v + w * w)
+        if dt > 0.0:
+            velocity[p], velocity[stride + p], velocity[2 * stride + p] = now[0], now[1], now[2]
+    given[4 * count] = strongest
 
 
 @compiled(fastmath=False)
@@ -86,47 +95,32 @@ def push(placement, velocity, mass, ranges, corners, program, forces, dt, told):
 
     Args:
         placement: Fixed-point offsets from the centres of the blocks, elements from row to row, size of a unit of them [m].
-        velocity: Shape (3 stride,) [m/s]; updated.
+        velocity: Shape (3 stride,) [m/s]; updated where dt is above 0.
         mass: Shape (stride,) [kg].
         ranges: First and last + 1 of the particles of each block, and the block, shape (n, 3).
         corners: Centres of the blocks [m], shape (blocks, 3), float64.
-        program: Operations and numbers of all fields, as `run_at` takes them.
-        forces: Rows of (kind, register of the value, register of the rate), int32, and the most speeds [m/s], float64.
-        dt: [s].
-        told: Written: of each block and force impulse [N s] and work [J], shape (n, forces, 4), float64.
+        program: Operations of all fields, how many of them are the same everywhere, and their numbers, as `evaluate` takes them.
+        forces: Of each the kind, the registers of the value and of the rate, shape (3 n,), int32, and the most speed [m/s], float64.
+        dt: [s]; 0 only to find the strongest.
+        told: Written: of each block and force impulse [N s] and work [J], and behind the forces the square of the largest
+            acceleration that all of them give together [m^2/s^4], shape (n, 4 forces + 4), float64.
     """
     told[:] = 0.0
-    parallel_for(_push_at, ranges.shape[0], (placement, velocity, mass, ranges, corners, program, forces, dt, told))
-
-
-@part
-def _strongest_at(k, placement, ranges, corners, program, forces, found):
     offset, stride, cell = placement
-    operations, numbers = program
-    registers = np.zeros((MOST, 3))
-    most = 0.0
-    for p in range(ranges[k, 0], ranges[k, 1]):
-        place = ranges[k, 2]
-        x = corners[place, 0] + cell * offset[p]
-        y = corners[place, 1] + cell * offset[stride + p]
-        z = corners[place, 2] + cell * offset[2 * stride + p]
-        run_at(operations, numbers, x, y, z, registers)
-        u = v = w = 0.0
-        for n in range(forces.shape[0]):
-            if forces[n, 0] == ACCELERATION:
-                value = forces[n, 1]
-                u, v, w = u + registers[value, 0], v + registers[value, 1], w + registers[value, 2]
-        most = max(most, u * u + v * v + w * w)
-    found[k] = most
-
-
-@compiled(fastmath=False)
-def strongest(placement, ranges, corners, program, forces, found):
-    """Find the largest acceleration that all forces together give to a particle of each block.
-
-    Args:
-        placement, ranges, corners, program: As `push` takes them.
-        forces: Rows of (kind, register of the value, register of the rate), int32.
-        found: Written: its square [m^2/s^4], shape (n,), float64.
-    """
-    parallel_for(_strongest_at, ranges.shape[0], (placement, ranges, corners, program, forces, found))
+    operations, uniform, numbers = program
+    rows, most = forces
+    count = operations.shape[0] // 5
+    scratch = np.empty((ranges.shape[0], 3 * count))
+    given = (
+        (plain(offset), stride, cell),
+        plain(velocity),
+        plain(mass),
+        ranges,
+        corners,
+        (plain(operations), count, uniform, plain(numbers)),
+        (plain(rows), plain(most), most.shape[0]),
+        dt,
+        scratch,
+        told,
+    )
+    parallel_for(_push_at, ranges.shape[0], given)

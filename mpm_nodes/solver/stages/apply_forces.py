@@ -6,7 +6,7 @@ import math
 
 from mpm_nodes.data import A, Fact, Facts, Limit, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
 from mpm_nodes.graph.declare import costs, shared_among_ranks, stage
-from mpm_nodes.solver.forces import largest_acceleration, push_particles
+from mpm_nodes.solver.forces import push_particles
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["apply_forces"]
@@ -22,12 +22,13 @@ PUSHED = Facts(
 )
 
 
-def _longest_step(particles: A[ParticleStore, Reads("position")], step: StepContext, *, cfl: float) -> float:
-    """Return the step in which a particle at rest comes `cfl` cells far [s]."""
-    if not step.forces:
+def _longest_step(particles: A[ParticleStore, Reads("position", "velocity", "mass")], step: StepContext, *, cfl: float) -> float:
+    """Return the step in which the largest acceleration of the substep before moves a particle at rest by `cfl` cells [s]."""
+    if not step.forces or not particles.count:
         return math.inf
-    strongest = largest_acceleration(particles, step.forces, step.beginning)
-    return math.sqrt(cfl * step.cell_size / strongest) if strongest > 0.0 else math.inf
+    if step.strongest is None:
+        step.strongest = push_particles(particles, step.forces, step.beginning, 0.0)[1]
+    return math.sqrt(cfl * step.cell_size / step.strongest) if step.strongest > 0.0 else math.inf
 
 
 @costs(0.1)
@@ -54,6 +55,6 @@ def apply_forces(
     """
     if not step.forces or not particles.count:
         return
-    given = push_particles(particles, step.forces, step.middle, step.dt)
+    given, step.strongest = push_particles(particles, step.forces, step.middle, step.dt)
     impulse = tuple(part for each in given for part in each.impulse)
     step.tell(PUSHED, impulse=impulse, work=tuple(each.work for each in given))
