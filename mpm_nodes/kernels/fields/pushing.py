@@ -100,7 +100,7 @@ def push(placement, velocity, mass, ranges, corners, program, forces, dt, told):
         ranges: First and last + 1 of the particles of each block, and the block, shape (n, 3).
         corners: Centres of the blocks [m], shape (blocks, 3), float64.
         program: Operations of all fields, how many of them are the same everywhere, and their numbers, as `evaluate` takes them.
-        forces: Of each the kind, the registers of the value and of the rate, shape (3 n,), int32, and the most speed [m/s], float64.
+        forces: Of each its kind, the registers of its value and its rate, shape (3 n,), int32, and the most speed [m/s], float64.
         dt: [s]; 0 only to find the strongest.
         told: Written: of each block and force impulse [N s] and work [J], and behind the forces the square of the largest
             acceleration that all of them give together [m^2/s^4], shape (n, 4 forces + 4), float64.
