@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["BodyForce", "PerFrame", "SpatialField"]
+import numpy as np
+
+__all__ = ["BodyForce", "FieldGrid", "PerFrame", "SpatialField"]
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,23 @@ class PerFrame:
 
 
 @dataclass(frozen=True, eq=False)
+class FieldGrid:
+    """Voxels of a sparse grid.
+
+    Attributes:
+        leaves: Keys of its leaves of 8^3 voxels, ascending (`kernels.fields.programs.leaf_key`), int64.
+        voxels: Shape (512 leaves c,), float32: c numbers a voxel, one or three.
+        to_index: From metres to voxel indices, shape (3, 4).
+        parts: c.
+    """
+
+    leaves: np.ndarray
+    voxels: np.ndarray
+    to_index: np.ndarray
+    parts: int
+
+
+@dataclass(frozen=True, eq=False)
 class SpatialField:
     """A number or a vector at every place and frame.
 
@@ -23,6 +42,7 @@ class SpatialField:
         operation: What makes it of the inputs: the name of a `kernels.fields.programs.Code`.
         inputs: Fields, three at most.
         numbers: Numbers of the operation; they may carry keys, and be `PerFrame`.
+        grid: Of a GRID, with the value outside as its number.
         vector: Whether it is a vector; a number is the same along all three axes.
     """
 
@@ -30,6 +50,7 @@ class SpatialField:
     inputs: tuple[SpatialField, ...] = ()
     numbers: tuple[Any, ...] = ()
     vector: bool = False
+    grid: FieldGrid | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
+from pathlib import Path
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from mpm_nodes.data import (
     ATTRIBUTES,
     A,
     Degrees,
+    FieldGrid,
     FrameContext,
     GraphSettings,
     Metres,
@@ -26,9 +28,12 @@ from mpm_nodes.data import (
     Vec3,
 )
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
-from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
+from mpm_nodes.graph.time.keys import KeyedNumber, KeysTravel, NotKeyable
+from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.bodies import passed_on
+from mpm_nodes.nodes.collider_files import stamp
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
+from mpm_nodes.nodes.values_of_files import Interpolation, blended_files, files_contents
 
 __all__ = ["constant", "number", "place", "scaled"]
 
@@ -205,6 +210,72 @@ def field_shape(
     if output is ShapeOutput.DISTANCE:
         return distance
     return SpatialField("REMAPPED", (distance,), (0.0, falloff, 1.0, 0.0, 2.0))
+
+
+def _told_of_grid(told: PreflightContext) -> dict[str, object]:
+    """Preflight: what is wrong with the file of the first frame is told now."""
+    field_vdb(FrameContext(told.settings.start, told.settings), told.kept, **told.knobs)
+    return {}
+
+
+@node(category="Field", label="Field from VDB", preflight=_told_of_grid, contents={"path": files_contents})
+def field_vdb(
+    ctx: FrameContext,
+    kept: Kept = NOTHING_KEPT,
+    *,
+    path: Path,
+    grid: str = "vel",
+    sequence: bool = False,
+    interpolation: Interpolation = Interpolation.LINEAR,
+    frame_offset: int = 0,
+    outside: _Number = 0.0,
+    strength: _Number = 1.0,
+    translate: _Place = (0.0, 0.0, 0.0),
+    scale: A[float, Unitless, Range(min=0.0, exclusive_min=True, soft_max=100.0), _FIXED] = 1.0,
+) -> SpatialField:
+    """Be what a grid of a .vdb file says: the velocities of smoke that carries matter along, a density as a mask, a distance.
+
+    Between voxels values are trilinear. Files of a sequence and keys are sampled at every substep.
+
+    Args:
+        path: The file; for a sequence any of its files (name.0001.vdb) or a pattern (name.####.vdb).
+        grid: Name of a grid of numbers or of vectors.
+        sequence: One file a frame.
+        interpolation: What a sequence is between two frames: `linear` blends its files, `held` keeps each until the next.
+        frame_offset: Added to the frame number to find the file of a sequence.
+        outside: Value where the grid has no voxels.
+        strength: Factor on the values.
+        translate: Moves the grid.
+        scale: Factor on all lengths of the file, for files that are not in metres.
+
+    Raises:
+        InputError: A file cannot be read, or has no such grid.
+    """
+
+    def of(file: Path) -> SpatialField:
+        voxels = kept.get(("field", *stamp(file), grid), lambda: _field_grid(file, grid))
+        return SpatialField("GRID", (_moved(translate, size=scale),), (outside,), vector=voxels.parts == 3, grid=voxels)
+
+    found = blended_files(ctx, path, frame_offset if sequence else None, interpolation, of)
+    if len(found) == 1:
+        return scaled(found[0][1], constant(strength))
+    (begin, first), (end, second) = found
+    if first.vector != second.vector:
+        raise MpmNodesError(f"field_vdb.grid: '{grid}' holds numbers in one file of the sequence {path} and vectors in another")
+    share = constant(KeyedNumber(((begin, 0.0, "linear"), (end, 1.0, "linear"))))
+    return scaled(SpatialField("MIX", (first, second, share), vector=first.vector), constant(strength))
+
+
+def _field_grid(path: Path, grid: str) -> FieldGrid:
+    from mpm_nodes.kernels.fields.programs import leaf_keys
+    from usd_io.volumes import read_volumes
+
+    found = read_volumes(path, [grid])[grid]
+    leaves, parts = found.level_set, 3 if found.kind == "vector" else 1
+    keys = leaf_keys(np.asarray(leaves.origins, np.int64).reshape(-1, 3))
+    order = np.argsort(keys)
+    voxels = np.ascontiguousarray(leaves.values, np.float32)[order].ravel()
+    return FieldGrid(keys[order], voxels, np.linalg.inv(found.transform)[:3], parts)
 
 
 class RampForm(enum.Enum):

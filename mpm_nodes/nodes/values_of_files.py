@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from mpm_nodes.nodes.collider_volumes import sequence_files
 __all__ = [
     "GridValues",
     "Interpolation",
+    "blended_files",
     "field_of",
     "files_contents",
     "first_values",
@@ -35,6 +36,9 @@ __all__ = [
     "volume_of",
     "voxels",
 ]
+
+
+Made = TypeVar("Made")
 
 
 class Interpolation(enum.Enum):
@@ -149,11 +153,22 @@ def over_files(
     Raises:
         InputError: The name of a sequence has no number.
     """
+    found = blended_files(ctx, path, offset, interpolation, make)
+    return found[0][1] if len(found) == 1 else FieldCourse(*zip(*found, strict=True))
+
+
+def blended_files(
+    ctx: FrameContext, path: Path, offset: int | None, interpolation: Interpolation, make: Callable[[Path], Made]
+) -> list[tuple[float, Made]]:
+    """Return what is made of each file that a frame takes, with the frame that it belongs to: one, or two of a sequence.
+
+    Args and errors are those of `over_files`.
+    """
     if offset is None:
-        return make(path)
+        return [(float(ctx.frame), make(path))]
     frames = [ctx.frame] if ctx.frame <= ctx.settings.start else [ctx.frame - 1, ctx.frame]
     files = dict(zip(map(float, frames), sequence_files(ctx.frame, ctx.settings, path, offset), strict=True))
-    return _course(list(files)[: 1 if interpolation is Interpolation.HELD else None], lambda frame: make(files[frame]))
+    return [(frame, make(files[frame])) for frame in list(files)[: 1 if interpolation is Interpolation.HELD else None]]
 
 
 def files_contents(told: ContentsContext) -> list[Any]:

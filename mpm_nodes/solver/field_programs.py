@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import MpmNodesError, PerFrame, SpatialField
+from mpm_nodes.data import FieldGrid, MpmNodesError, PerFrame, SpatialField
 from mpm_nodes.graph.time import keys
 from mpm_nodes.kernels.fields.programs import MOST, Code, evaluate
 
@@ -21,12 +22,14 @@ class FieldProgram(NamedTuple):
         operations: Rows of (code, three registers, first number), shape (5 n,), int32.
         uniform: How many of them, the first ones, are the same everywhere.
         numbers: Their numbers, float64.
+        grids: Keys of the leaves of all grids, int64, and their voxels, float32.
         registers: Which register holds each of the fields.
     """
 
     operations: np.ndarray
     uniform: int
     numbers: np.ndarray
+    grids: tuple[np.ndarray, np.ndarray]
     registers: tuple[int, ...]
 
 
@@ -57,12 +60,30 @@ def program_of_fields(fields: Sequence[SpatialField], frame: float) -> FieldProg
     order.sort(key=lambda field: varies[id(field)])  # stable: inputs stay before what they go into
     place = {id(field): n for n, field in enumerate(order)}
     rows, numbers = np.zeros((len(order), 5), np.int32), list[float]()
+    grids = tuple(dict.fromkeys(field.grid for field in order if field.grid is not None))
+    pools, begins = _joined(grids)
     for row, field in zip(rows, order, strict=True):
         row[0], row[4] = Code[field.operation], len(numbers)
         row[1 : 1 + len(field.inputs)] = [place[id(each)] for each in field.inputs]
-        numbers += _flat(field.numbers, frame)
+        if field.grid is not None:
+            numbers += [*field.grid.to_index.ravel(), *_flat(field.numbers, frame), *begins[grids.index(field.grid)]]
+        else:
+            numbers += _flat(field.numbers, frame)
     uniform = sum(not each for each in varies.values())
-    return FieldProgram(rows.ravel(), uniform, np.array(numbers or [0.0]), tuple(place[id(field)] for field in fields))
+    return FieldProgram(rows.ravel(), uniform, np.array(numbers or [0.0]), pools, tuple(place[id(field)] for field in fields))
+
+
+@functools.lru_cache(maxsize=8)
+def _joined(grids: tuple[FieldGrid, ...]) -> tuple[tuple[np.ndarray, np.ndarray], tuple[tuple[float, ...], ...]]:
+    """Return the leaves and voxels of grids in one array each; for each grid where it begins, and its numbers a voxel."""
+    begins, first, begin = [], 0, 0
+    for grid in grids:
+        begins.append((float(first), float(len(grid.leaves)), float(begin), float(grid.parts)))
+        first, begin = first + len(grid.leaves), begin + len(grid.voxels)
+    if len(grids) == 1:
+        return (grids[0].leaves, grids[0].voxels), tuple(begins)
+    leaves = np.concatenate([np.zeros(0, np.int64), *(each.leaves for each in grids)])
+    return (leaves, np.concatenate([np.zeros(0, np.float32), *(each.voxels for each in grids)])), tuple(begins)
 
 
 def _flat(numbers: Sequence[Any], frame: float) -> list[float]:
@@ -86,5 +107,5 @@ def field_values(field: SpatialField, places: np.ndarray, frame: float) -> np.nd
     """
     program = program_of_fields([field], frame)
     found = np.empty((len(places), 3))
-    evaluate(np.ascontiguousarray(places, np.float64), program.operations, program.uniform, program.numbers, found)
+    evaluate(np.ascontiguousarray(places, np.float64), program.operations, program.uniform, program.numbers, program.grids, found)
     return found if field.vector else np.ascontiguousarray(found[:, 0])

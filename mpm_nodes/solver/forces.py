@@ -31,7 +31,7 @@ class Delivered(NamedTuple):
 class _Table(NamedTuple):
     """Forces at a moment: see `pushing.push`."""
 
-    program: tuple[np.ndarray, int, np.ndarray]
+    program: tuple[np.ndarray, int, np.ndarray, tuple[np.ndarray, np.ndarray]]
     rows: np.ndarray
     most: np.ndarray
 
@@ -81,4 +81,4 @@ def _table(forces: Sequence[BodyForce], frame: float) -> _Table:
         if force.rate is not None:
             row[0], row[2] = pushing.QUADRATIC_DRAG if force.quadratic else pushing.DRAG, register[id(force.rate)]
     most[:] = [keys.at(force.most_speed, frame) or np.inf for force in forces]
-    return _Table((program.operations, program.uniform, program.numbers), rows, most)
+    return _Table((program.operations, program.uniform, program.numbers, program.grids), rows, most)

@@ -12,6 +12,7 @@ and c. A number has the same value three times, so that it multiplies a vector. 
 | ROUGH | |noise|, summed up over the octaves |
 | SPHERE, BOX, CAPSULE, PLANE | signed distance of a, < 0 inside |
 | REMAPPED | a brought from one range to another, straight or smoothly |
+| GRID | voxels of a sparse grid around a, trilinear; what no leaf holds has the value outside |
 | ADD to CROSS | arithmetic |
 """
 
@@ -27,10 +28,12 @@ from mpm_nodes.kernels.compile.lend import plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.fields.noise import curl_noise, gradient_noise
 
-__all__ = ["MOST", "Code", "evaluate", "run_at"]
+__all__ = ["MOST", "Code", "evaluate", "leaf_keys", "run_at"]
 
 MOST = 64
 """Operations of a program at most."""
+BIAS = 1 << 20
+"""Added to the places of leaves, which may lie before the origin."""
 CHUNK = 256
 """Places of one call of the loop."""
 
@@ -62,6 +65,7 @@ class Code(enum.IntEnum):
     DOT = 21
     CROSS = 22
     MIX = 23
+    GRID = 24
 
 
 (
@@ -89,6 +93,7 @@ class Code(enum.IntEnum):
     DOT,
     CROSS,
     MIX,
+    GRID,
 ) = map(int, Code)
 
 
@@ -142,14 +147,71 @@ def _noise(code, x, y, z, numbers, first):
     return value, value, value
 
 
+def leaf_keys(origins):
+    """Return the numbers that the leaves of a grid are sorted by, int64, shape (n,), of their first voxels, shape (n, 3)."""
+    i, j, k = (origins >> 3).T
+    return ((i + BIAS) << 42) | ((j + BIAS) << 21) | (k + BIAS)
+
+
 @part
-def run_at(operations, rows, numbers, x, y, z, registers):
+def _leaf_key(i, j, k):
+    return ((i + BIAS) << 42) | ((j + BIAS) << 21) | (k + BIAS)
+
+
+@part
+def _leaf_of(i, j, k, leaves, first, count):
+    """Return the place of the leaf that holds a voxel, -1 for none."""
+    key = _leaf_key(i >> 3, j >> 3, k >> 3)
+    low, high = first, first + count
+    while low < high:
+        middle = (low + high) >> 1
+        if leaves[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low - first if low < first + count and leaves[low] == key else -1
+
+
+@part
+def _sampled(x, y, z, numbers, at, leaves, voxels):
+    """Return the three values of a grid at a place [m]; its numbers: to_index, the value outside, its place among all grids."""
+    u = numbers[at] * x + numbers[at + 1] * y + numbers[at + 2] * z + numbers[at + 3]
+    v = numbers[at + 4] * x + numbers[at + 5] * y + numbers[at + 6] * z + numbers[at + 7]
+    w = numbers[at + 8] * x + numbers[at + 9] * y + numbers[at + 10] * z + numbers[at + 11]
+    outside, first, count = numbers[at + 12], int(numbers[at + 13]), int(numbers[at + 14])
+    begin, parts = int(numbers[at + 15]), int(numbers[at + 16])
+    if not (abs(u) < BIAS and abs(v) < BIAS and abs(w) < BIAS):
+        return outside, outside, outside
+    a, b, c = math.floor(u), math.floor(v), math.floor(w)
+    i, j, k = int(a), int(b), int(c)
+    u, v, w = u - a, v - b, w - c
+    r = s = t = 0.0
+    leaf, known = -1, np.int64(-1)
+    for corner in range(8):
+        a, b, c = i + (corner >> 2), j + ((corner >> 1) & 1), k + (corner & 1)
+        key = _leaf_key(a >> 3, b >> 3, c >> 3)
+        if key != known:
+            leaf, known = _leaf_of(a, b, c, leaves, first, count), key
+        weight = (u if corner >> 2 else 1.0 - u) * (v if (corner >> 1) & 1 else 1.0 - v) * (w if corner & 1 else 1.0 - w)
+        if leaf < 0:
+            r, s, t = r + weight * outside, s + weight * outside, t + weight * outside
+            continue
+        voxel = begin + parts * (512 * leaf + 64 * (a & 7) + 8 * (b & 7) + (c & 7))
+        r += weight * voxels[voxel]
+        s += weight * voxels[voxel + (1 if parts == 3 else 0)]
+        t += weight * voxels[voxel + (2 if parts == 3 else 0)]
+    return r, s, t
+
+
+@part
+def run_at(operations, rows, numbers, grids, x, y, z, registers):
     """Run rows of a program at a place.
 
     Args:
         operations: Shape (5 n,), int32: of each the code, three registers, and where its numbers begin.
         rows: First and last + 1 of them: those that are the same everywhere come first, and are run once for many places.
         numbers: Of all operations, float64.
+        grids: Keys of the leaves of all grids, ascending in each, int64, and their voxels, float32.
         x, y, z: Place [m].
         registers: Written, shape (3 n,), float64.
 
@@ -208,6 +270,8 @@ def run_at(operations, rows, numbers, x, y, z, registers):
             v = w = u
         elif code == CROSS:
             u, v, w = v * t - w * s, w * r - u * t, u * s - v * r
+        elif code == GRID:
+            u, v, w = _sampled(u, v, w, numbers, first, grids[0], grids[1])
         elif code == MIX:
             f, g, h = registers[3 * c], registers[3 * c + 1], registers[3 * c + 2]
             u, v, w = u + f * (r - u), v + g * (s - v), w + h * (t - w)
@@ -216,25 +280,26 @@ def run_at(operations, rows, numbers, x, y, z, registers):
 
 @part
 def _evaluate_at(k, places, program, scratch, found):
-    operations, count, uniform, numbers = program
+    operations, count, uniform, numbers, grids = program
     registers = plain(scratch[k])
-    run_at(operations, (0, uniform), numbers, 0.0, 0.0, 0.0, registers)
+    run_at(operations, (0, uniform), numbers, grids, 0.0, 0.0, 0.0, registers)
     for p in range(CHUNK * k, min(CHUNK * k + CHUNK, places.shape[0])):
-        run_at(operations, (uniform, count), numbers, places[p, 0], places[p, 1], places[p, 2], registers)
+        run_at(operations, (uniform, count), numbers, grids, places[p, 0], places[p, 1], places[p, 2], registers)
         for axis in range(3):
             found[p, axis] = registers[3 * (count - 1) + axis]
 
 
 @compiled(fastmath=False)
-def evaluate(places, operations, uniform, numbers, found):
+def evaluate(places, operations, uniform, numbers, grids, found):
     """Run a program at places.
 
     Args:
         places: [m], shape (n, 3), float64.
-        operations, uniform, numbers: The program, as `run_at` takes it, and how many of its rows are the same everywhere.
+        operations, numbers, grids: The program, as `run_at` takes it.
+        uniform: How many of its rows, the first ones, are the same everywhere.
         found: Written: the last register, shape (n, 3), float64.
     """
     count, chunks = operations.shape[0] // 5, (places.shape[0] + CHUNK - 1) // CHUNK
     scratch = np.empty((chunks, 3 * count))
-    program = (plain(operations), count, uniform, plain(numbers))
+    program = (plain(operations), count, uniform, plain(numbers), (plain(grids[0]), plain(grids[1])))
     parallel_for(_evaluate_at, chunks, (places, program, scratch, found))

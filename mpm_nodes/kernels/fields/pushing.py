@@ -58,17 +58,17 @@ def _kick(force, n, velocity, registers, dt, most):
 @part
 def _push_at(k, placement, velocity, mass, ranges, corners, program, forces, dt, scratch, told):
     offset, stride, cell = placement
-    operations, rows, uniform, numbers = program
+    operations, rows, uniform, numbers, grids = program
     table, most, count = forces
     block, registers, given = ranges[k, 2], plain(scratch[k]), plain(told[k])
     cx, cy, cz = corners[block, 0], corners[block, 1], corners[block, 2]
-    run_at(operations, (0, uniform), numbers, 0.0, 0.0, 0.0, registers)
+    run_at(operations, (0, uniform), numbers, grids, 0.0, 0.0, 0.0, registers)
     strongest = 0.0
     for p in range(ranges[k, 0], ranges[k, 1]):
         x = cx + cell * offset[p]
         y = cy + cell * offset[stride + p]
         z = cz + cell * offset[2 * stride + p]
-        run_at(operations, (uniform, rows), numbers, x, y, z, registers)
+        run_at(operations, (uniform, rows), numbers, grids, x, y, z, registers)
         m = float(mass[p])
         now = float(velocity[p]), float(velocity[stride + p]), float(velocity[2 * stride + p])
         u = v = w = 0.0
@@ -99,7 +99,7 @@ def push(placement, velocity, mass, ranges, corners, program, forces, dt, told):
         mass: Shape (stride,) [kg].
         ranges: First and last + 1 of the particles of each block, and the block, shape (n, 3).
         corners: Centres of the blocks [m], shape (blocks, 3), float64.
-        program: Operations of all fields, how many of them are the same everywhere, and their numbers, as `evaluate` takes them.
+        program: Operations of all fields, how many of them are the same everywhere, numbers and grids, as `evaluate` takes them.
         forces: Of each its kind, the registers of its value and its rate, shape (3 n,), int32, and the most speed [m/s], float64.
         dt: [s]; 0 only to find the strongest.
         told: Written: of each block and force impulse [N s] and work [J], and behind the forces the square of the largest
@@ -107,7 +107,7 @@ def push(placement, velocity, mass, ranges, corners, program, forces, dt, told):
     """
     told[:] = 0.0
     offset, stride, cell = placement
-    operations, uniform, numbers = program
+    operations, uniform, numbers, grids = program
     rows, most = forces
     count = operations.shape[0] // 5
     scratch = np.empty((ranges.shape[0], 3 * count))
@@ -117,7 +117,7 @@ def push(placement, velocity, mass, ranges, corners, program, forces, dt, told):
         plain(mass),
         ranges,
         corners,
-        (plain(operations), count, uniform, plain(numbers)),
+        (plain(operations), count, uniform, plain(numbers), (plain(grids[0]), plain(grids[1]))),
         (plain(rows), plain(most), most.shape[0]),
         dt,
         scratch,
