@@ -41,7 +41,7 @@ from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, Staggere
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
 from mpm_nodes.data.single_rank import SINGLE_RANK, SingleRank
-from mpm_nodes.data.spatial import BodyForce, FieldGrid, PerFrame, SpatialField
+from mpm_nodes.data.spatial import BodyForce, Drain, FieldGrid, PerFrame, SpatialField
 from mpm_nodes.data.surface_fields import SurfaceField
 from mpm_nodes.data.temperature_tables import TemperatureTable
 from mpm_nodes.data.tensions import SurfaceTension
@@ -116,6 +116,7 @@ __all__ = [
     "Corner",
     "Degrees",
     "Domain",
+    "Drain",
     "Drop",
     "Emitter",
     "Energy",

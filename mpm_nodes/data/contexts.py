@@ -9,7 +9,7 @@ from typing import Any
 from mpm_nodes.data.ambient import Ambient
 from mpm_nodes.data.facts import Facts, Limit, Report
 from mpm_nodes.data.single_rank import SINGLE_RANK, SingleRank
-from mpm_nodes.data.spatial import BodyForce
+from mpm_nodes.data.spatial import BodyForce, Drain
 from mpm_nodes.data.units import Vec3
 
 
@@ -91,6 +91,7 @@ class StepContext:
         ambient: Air and heat in places during this frame; empty where none is wired.
         forces: What pushes the matter during this frame; empty where nothing is wired.
         strongest: Largest acceleration that they gave in the substep before [m/s^2]; None: not known in this frame.
+        drains: What takes matter away during this frame.
         frame_at: Returns the (fractional) frame at simulated seconds; None where there are no frames.
         share: What this process agrees on with others where a simulation runs on several (`solver.ranks.share.Share`).
         checked: Whether stages are run twice to catch declarations that lie; they may also raise where what must hold does not.
@@ -117,6 +118,7 @@ class StepContext:
     ambient: tuple[Ambient, ...] = ()
     forces: tuple[BodyForce, ...] = ()
     strongest: float | None = None
+    drains: tuple[Drain, ...] = ()
     frame_at: Callable[[float], float] | None = None
     share: SingleRank = SINGLE_RANK
     checked: bool = False

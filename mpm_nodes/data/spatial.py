@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["BodyForce", "FieldGrid", "PerFrame", "SpatialField"]
+__all__ = ["BodyForce", "Drain", "FieldGrid", "PerFrame", "SpatialField"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,17 @@ class SpatialField:
     numbers: tuple[Any, ...] = ()
     vector: bool = False
     grid: FieldGrid | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Drain:
+    """A place that takes matter away.
+
+    Attributes:
+        field: Where it is above 1/2, particles go.
+    """
+
+    field: SpatialField
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Forces: what pushes matter besides gravity, wired into a solve."""
+"""Forces and drains: what pushes matter besides gravity, and what takes it away, wired into a solve."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from mpm_nodes.data import (
     A,
     BodyForce,
+    Drain,
     Metres,
     MetresPerSecond,
     MetresPerSecondSquared,
@@ -164,3 +165,16 @@ def force_attraction(
     fading = SpatialField("POWER", (SpatialField("DIVIDE", (constant(radius), reach)), constant(falloff)))
     value = scaled(share, fading, constant(strength))
     return BodyForce(_masked("force_attraction", value, mask), most_speed=speed_limit)
+
+
+@node(category="Force", label="Drain")
+def drain(field: SpatialField) -> Drain:
+    """Take matter away where a field is above 1/2: in a sink, or all beyond a box. Wire it into solve.drains.
+
+    Args:
+        field: A field of numbers: field_shape, or 1 less it by field_math to keep what lies inside.
+
+    Raises:
+        MpmNodesError: The field is one of vectors.
+    """
+    return Drain(number("drain.field", field))

@@ -13,6 +13,7 @@ from mpm_nodes.data import (
     BodyForce,
     Collider,
     Corner,
+    Drain,
     Emitter,
     FrameContext,
     Frames,
@@ -79,6 +80,7 @@ def solve(
     colliders: Many[Collider] = (),
     ambient: Many[Ambient] = (),
     forces: Many[BodyForce] = (),
+    drains: Many[Drain] = (),
     *,
     substeps: SubstepGraph = "explicit_apic",
     gravity: A[Vec3, MetresPerSecondSquared] = (0.0, -9.81, 0.0),
@@ -109,6 +111,7 @@ def solve(
         colliders: Bodies that matter meets; where they overlap, the last one decides.
         ambient: Air from a VDB grid, and heat made in places, for substeps with heat; tension fields, for those with surfaces.
         forces: What pushes the matter besides gravity, in the order of the wires.
+        drains: Places that take matter away after every substep.
         substeps: Substep graph: a preset, a preset with settings, or a whole graph.
         gravity: Acceleration of everything; keys are sampled every substep.
         time_scale: Simulated seconds per second of the shot; below 1 is slow motion. Velocities leave the solve per
@@ -184,6 +187,7 @@ def solve(
         surround(solver, ambient)
         names = ctx.wired.get("forces", ())
         push(solver, [dataclasses.replace(each, name=name) for each, name in zip(forces, names, strict=False)] if names else forces)
+        solver.step_context.drains = tuple(drains)
         _advance_frame(solver, ctx, clock.over(ctx.frame), colliders, emitters, knobs)
     return SolveOutputs(_written(solver, clock, ctx.frame), SolverState(solver))
 
@@ -240,7 +244,7 @@ def _advance_frame(
     solver.share.join_report(step.report, ctx.frame)
     _report_facts(ctx, step.report)
     if held and not count_of(solver) and not any(stream.lasts_beyond(end) for stream in solver.matter.streams):
-        message = f"no particle is left after frame {ctx.frame}, and none will come: walls that delete, or a stage, took all"
+        message = f"no particle is left after frame {ctx.frame}, and none will come: walls that delete, a drain or a stage took all"
         ctx.report("warning", where="particles", message=f"{message}; move the walls, or give the last frames up")
     inside = solver.colliders.report(solver.particles)
     for name, count, depth in solver.share.inside(inside):

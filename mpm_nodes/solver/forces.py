@@ -13,7 +13,7 @@ from mpm_nodes.kernels.fields import pushing
 from mpm_nodes.solver.field_programs import program_of_fields
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["Delivered", "push_particles"]
+__all__ = ["Delivered", "block_centres", "placement_of", "push_particles"]
 
 
 class Delivered(NamedTuple):
@@ -54,7 +54,7 @@ def push_particles(particles: ParticleStore, forces: Sequence[BodyForce], frame:
     told = np.empty((len(ranges), 4 * len(forces) + 4))
     moving = particles.array("velocity"), particles.array("mass")
     given_to = table.program, (table.rows.ravel(), table.most)
-    pushing.push(_placement(particles), *moving, ranges, _centres(particles), *given_to, dt, told)
+    pushing.push(placement_of(particles), *moving, ranges, block_centres(particles), *given_to, dt, told)
     given = told[:, :-4].sum(axis=0).reshape(-1, 4)
     for force, row in zip(forces, given, strict=True):
         if not np.isfinite(row).all():
@@ -63,11 +63,13 @@ def push_particles(particles: ParticleStore, forces: Sequence[BodyForce], frame:
     return [Delivered((float(x), float(y), float(z)), float(work)) for x, y, z, work in given], strongest
 
 
-def _placement(particles: ParticleStore) -> tuple[np.ndarray, int, float]:
+def placement_of(particles: ParticleStore) -> tuple[np.ndarray, int, float]:
+    """Return where particles are in their blocks, as kernels of fields take it."""
     return particles.offset, particles.stride, particles.h / particles.unit
 
 
-def _centres(particles: ParticleStore) -> np.ndarray:
+def block_centres(particles: ParticleStore) -> np.ndarray:
+    """Return the centres of the blocks [m], shape (blocks, 3)."""
     return np.asarray(particles.origin + particles.h * (4.0 * particles.block_coord + 3.5), float)
 
 

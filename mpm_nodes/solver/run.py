@@ -32,6 +32,7 @@ from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.columns import ALWAYS
+from mpm_nodes.solver.drains import drain
 from mpm_nodes.solver.emission import material_indices
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.initial import completed, measure_gradients, origin_of
@@ -295,6 +296,7 @@ class SubstepSolver:
         end = self.time + step.dt
         if abs(end - self.until) <= 1e-9 * step.dt:
             end = self.until  # what is due at the end of a frame is not put off by rounding
+        drain(self.particles, step.drains, step)
         self._emit(self.time, end)
         self.time = end
         step.substep += 1
@@ -383,7 +385,8 @@ class SubstepSolver:
     def _lasting(self) -> bool:
         """Whether particles or coefficients change beside the stages: limits of dt are measured again then, from what is stored."""
         deletes = self.walls is not None and WallRule.DELETE in self.walls.sides
-        return bool(self.matter.streams) or deletes or self.matter.coefficients.keyed
+        changes = bool(self.matter.streams) or bool(self.step_context.drains)
+        return changes or deletes or self.matter.coefficients.keyed
 
     def _prepare(self) -> None:
         """Sort when a particle could leave its tile, when particles came or went, or when the order has aged."""

@@ -9,8 +9,9 @@ import pytest
 
 from mpm_nodes.data import FrameContext, GraphSettings, Material, MpmNodesError
 from mpm_nodes.nodes import fields
+from mpm_nodes.nodes.attributes import FieldCombination, set_attribute
 from mpm_nodes.nodes.emit import emit_box
-from mpm_nodes.nodes.fields import FieldCombination, FieldOperation, FieldShape, NoiseKind, RampForm, ShapeOutput
+from mpm_nodes.nodes.fields import FieldOperation, FieldShape, NoiseKind, RampForm, ShapeOutput
 from mpm_nodes.nodes.forces import force_acceleration, force_attraction, force_vortex, force_wind
 from mpm_nodes.solver.field_programs import field_values
 
@@ -99,23 +100,23 @@ def test_particles_take_values_where_they_are(combination):
     start = emit_box(SETTINGS, JELLY, size=(0.4, 0.4, 0.4), stiffness_variation=0.2)
     height = start["position"][:, 1]
     ramp = fields.field_ramp(low=0.0, high=10.0, from_value=0.0, to_value=10.0)
-    found = fields.set_attribute(start, ramp, NOW, attribute="stiffness_scale", combination=combination)["stiffness_scale"]
+    found = set_attribute(start, ramp, NOW, attribute="stiffness_scale", combination=combination)["stiffness_scale"]
     held = start["stiffness_scale"]
     expected = {FieldCombination.SET: height, FieldCombination.ADD: held + height, FieldCombination.MULTIPLY: held * height}
     np.testing.assert_allclose(found, expected[combination], rtol=1e-12)
-    thrown = fields.set_attribute(start, VECTOR, NOW, attribute="velocity")["velocity"]
+    thrown = set_attribute(start, VECTOR, NOW, attribute="velocity")["velocity"]
     assert np.array_equal(thrown, np.tile([1.0, 2.0, 3.0], (len(start), 1)))
-    assert np.array_equal(fields.set_attribute(start, NUMBER, NOW, attribute="mine")["mine"], np.full(len(start), 2.0))
+    assert np.array_equal(set_attribute(start, NUMBER, NOW, attribute="mine")["mine"], np.full(len(start), 2.0))
 
 
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda start: fields.set_attribute(start, NUMBER, NOW, attribute="mass"), "mass is what the solve finds"),
-        (lambda start: fields.set_attribute(start, NUMBER, NOW, attribute="velocity"), "velocity needs a field of vectors"),
-        (lambda start: fields.set_attribute(start, VECTOR, NOW, attribute="temperature"), "temperature needs a field of numbers"),
-        (lambda start: fields.set_attribute(start, NUMBER, NOW, attribute="no name"), "'no name' is not a name"),
-        (lambda start: fields.set_attribute(start, fields.constant(math.inf), NOW), "is not finite"),
+        (lambda start: set_attribute(start, NUMBER, NOW, attribute="mass"), "mass is what the solve finds"),
+        (lambda start: set_attribute(start, NUMBER, NOW, attribute="velocity"), "velocity needs a field of vectors"),
+        (lambda start: set_attribute(start, VECTOR, NOW, attribute="temperature"), "temperature needs a field of numbers"),
+        (lambda start: set_attribute(start, NUMBER, NOW, attribute="no name"), "'no name' is not a name"),
+        (lambda start: set_attribute(start, fields.constant(math.inf), NOW), "is not finite"),
         (lambda start: fields.field_ramp(direction=(0.0, 0.0, 0.0)), r"field_ramp.direction: is \(0"),
         (lambda start: fields.field_ramp(VECTOR), "field_ramp.field: is a field of vectors"),
         (lambda start: force_acceleration(NUMBER), "is a field of numbers"),

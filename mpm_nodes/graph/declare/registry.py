@@ -31,6 +31,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.measure",
     "mpm_nodes.nodes.collide",
     "mpm_nodes.nodes.fields",
+    "mpm_nodes.nodes.attributes",
     "mpm_nodes.nodes.forces",
     "mpm_nodes.nodes.solve",
     "mpm_nodes.nodes.surface",

@@ -1,0 +1,42 @@
+"""Particles where a field is above a half."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.compile.jit import compiled, part
+from mpm_nodes.kernels.compile.lend import plain
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.fields.programs import run_at
+
+__all__ = ["mark"]
+
+
+@part
+def _mark_at(k, placement, ranges, corners, program, wanted, scratch, marks):
+    offset, stride, cell = placement
+    operations, rows, uniform, numbers, grids = program
+    block, registers = ranges[k, 2], plain(scratch[k])
+    cx, cy, cz = corners[block, 0], corners[block, 1], corners[block, 2]
+    run_at(operations, (0, uniform), numbers, grids, 0.0, 0.0, 0.0, registers)
+    for p in range(ranges[k, 0], ranges[k, 1]):
+        x, y, z = cx + cell * offset[p], cy + cell * offset[stride + p], cz + cell * offset[2 * stride + p]
+        run_at(operations, (uniform, rows), numbers, grids, x, y, z, registers)
+        marks[p] = registers[3 * wanted] > 0.5
+
+
+@compiled(fastmath=False)
+def mark(placement, ranges, corners, program, wanted, marks):
+    """Mark the particles at which a field is above 1/2.
+
+    Args:
+        placement, ranges, corners, program: As `pushing.push` takes them.
+        wanted: Register of the field.
+        marks: Written, shape (particles,), bool.
+    """
+    offset, stride, cell = placement
+    operations, uniform, numbers, grids = program
+    count = operations.shape[0] // 5
+    scratch = np.empty((ranges.shape[0], 3 * count))
+    given = (plain(operations), count, uniform, plain(numbers), (plain(grids[0]), plain(grids[1])))
+    parallel_for(_mark_at, ranges.shape[0], ((plain(offset), stride, cell), ranges, corners, given, wanted, scratch, plain(marks)))

@@ -1,0 +1,88 @@
+"""Values of fields given to particles where they begin."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+
+import numpy as np
+
+from mpm_nodes.data import ATTRIBUTES, A, FrameContext, MpmNodesError, Particles, SpatialField
+from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.time.keys import NotKeyable
+from mpm_nodes.nodes.bodies import passed_on
+
+_START = NotKeyable("it is what particles begin with")
+
+
+class FieldCombination(enum.Enum):
+    """What a field does to what is there. SET: takes its place. ADD: is added. MULTIPLY: multiplies it."""
+
+    SET = "set"
+    ADD = "add"
+    MULTIPLY = "multiply"
+
+
+SETTABLE = (
+    "velocity",
+    "stiffness_scale",
+    "temperature",
+    "tear_scale",
+    "tension_scale",
+    "concentration",
+    "heat_source",
+    "freezing_shift",
+    "volume_change",
+)
+"""Attributes of the table that particles may begin with otherwise; those of users may be any other name."""
+
+
+def _passed_attribute(told: PreflightContext) -> dict[str, object]:
+    _checked_name(told.knobs["attribute"])
+    return passed_on(told, *((told.knobs["attribute"],) if told.knobs["attribute"] in ("temperature", "tear_scale") else ()))
+
+
+def _checked_name(attribute: str) -> None:
+    if attribute in ATTRIBUTES and attribute not in SETTABLE:
+        raise MpmNodesError(f"set_attribute.attribute: {attribute} is what the solve finds; choose of {', '.join(SETTABLE)}")
+    if not attribute.isidentifier():
+        raise MpmNodesError(f"set_attribute.attribute: '{attribute}' is not a name; use letters, digits and _")
+
+
+@node(category="Emit", label="Set Attribute", preflight=_passed_attribute)
+def set_attribute(
+    particles: Particles,
+    field: SpatialField,
+    ctx: FrameContext,
+    *,
+    attribute: A[str, _START] = "stiffness_scale",
+    combination: FieldCombination = FieldCombination.SET,
+) -> Particles:
+    """Give particles the values of a field where they begin: softer here than there, hot below, fast on one side.
+
+    Args:
+        particles: Particles of an emitter, or the template of a stream.
+        field: The field; a vector for velocities.
+        attribute: Its name: velocity [m/s], stiffness_scale, temperature [K], tear_scale, tension_scale, concentration, heat_source
+            [W/m^3], freezing_shift [K], volume_change, or a name of yours that is carried along.
+        combination: Whether the field takes the place of what is there, is added, or multiplies it.
+
+    Raises:
+        MpmNodesError: The attribute is none that particles begin with, or the field does not fit or is not finite.
+    """
+    from mpm_nodes.solver.field_programs import field_values
+
+    _checked_name(attribute)
+    known = ATTRIBUTES.get(attribute)
+    if known is not None and field.vector != (known.shape == (3,)):
+        needed = "vectors" if known.shape == (3,) else "numbers"
+        raise MpmNodesError(f"set_attribute.field: {attribute} needs a field of {needed}; see field_vector and field_math")
+    places = np.asarray(particles["position"], float)
+    values = field_values(field, places, ctx.frame)
+    if not np.isfinite(values).all():
+        raise MpmNodesError(f"set_attribute.field: is not finite everywhere in the matter of {attribute}")
+    if combination is not FieldCombination.SET:
+        rest = known.rest_values(len(places)) if known is not None else np.zeros_like(values)
+        held = np.asarray(particles.attributes.get(attribute, rest), float)
+        values = held + values if combination is FieldCombination.ADD else held * values
+    return dataclasses.replace(particles, attributes={**particles.attributes, attribute: values})

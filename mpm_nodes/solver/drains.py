@@ -1,0 +1,49 @@
+"""Places that take matter away between substeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mpm_nodes.data import Drain, Fact, Facts, Reduction, StepContext
+from mpm_nodes.kernels.fields.marking import mark
+from mpm_nodes.solver.field_programs import program_of_fields
+from mpm_nodes.solver.forces import block_centres, placement_of
+from mpm_nodes.solver.state import ParticleStore
+
+__all__ = ["drain"]
+
+DRAINED = Facts(
+    "drained",
+    "What drains took in a frame, in the order of the wires.",
+    (
+        Fact("particles", "", Reduction.SUM, "How many particles."),
+        Fact("mass", "kg", Reduction.SUM, "Their mass."),
+    ),
+    by_rank=True,
+)
+
+
+def drain(particles: ParticleStore, drains: Sequence[Drain], step: StepContext) -> None:
+    """Remove particles that lie in drains, and tell how many, and their mass.
+
+    Args:
+        particles: Particles; those in several drains count in the first.
+        drains: Drains.
+        step: The substep.
+    """
+    if not drains or not particles.count:
+        return
+    gone = np.zeros(particles.count, bool)
+    taken: list[tuple[int, float]] = []
+    for each in drains:
+        program = program_of_fields([each.field], step.beginning)
+        marks = np.empty(particles.count, bool)
+        rows = program.operations, program.uniform, program.numbers, program.grids
+        mark(placement_of(particles), particles.ranges, block_centres(particles), rows, program.registers[0], marks)
+        marks &= ~gone
+        taken.append((int(marks.sum()), float(particles.rows("mass")[0][marks].sum(dtype=float))))
+        gone |= marks
+    particles.delete(gone)
+    step.tell(DRAINED, particles=tuple(count for count, _ in taken), mass=tuple(mass for _, mass in taken))
