@@ -72,6 +72,7 @@ class BodyForce:
         value: Acceleration [m/s^2]; of a drag the velocity that it draws to [m/s].
         rate: Of a drag, what a second takes of the difference [1/s], where `quadratic` a metre of way [1/m]. None: it accelerates.
         quadratic: Whether the drag grows with the square of the difference.
+        surface: Whether it acts on the surface to windward: the rate is then density / 2 of the air times a coefficient [kg/m^3].
         most_speed: Speed beyond which it makes nothing faster [m/s], 0 for none; may carry keys.
         name: What messages call it: its node.
     """
@@ -79,5 +80,6 @@ class BodyForce:
     value: SpatialField
     rate: SpatialField | None = None
     quadratic: bool = False
+    surface: bool = False
     most_speed: float = 0.0
     name: str = ""

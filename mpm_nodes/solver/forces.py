@@ -10,6 +10,8 @@ import numpy as np
 from mpm_nodes.data import BodyForce, MpmNodesError
 from mpm_nodes.graph.time import keys
 from mpm_nodes.kernels.fields import pushing
+from mpm_nodes.kernels.transfers.binning import pack_coord
+from mpm_nodes.solver.blocks import wrapped
 from mpm_nodes.solver.field_programs import program_of_fields
 from mpm_nodes.solver.state import ParticleStore
 
@@ -52,7 +54,8 @@ def push_particles(particles: ParticleStore, forces: Sequence[BodyForce], frame:
     """
     table, ranges = _table(forces, frame), particles.ranges
     told = np.empty((len(ranges), 4 * len(forces) + 4))
-    moving = particles.array("velocity"), particles.array("mass")
+    surface = any(force.surface for force in forces)
+    moving = particles.array("velocity"), particles.array("mass"), _matter(particles, surface)
     given_to = table.program, (table.rows.ravel(), table.most)
     pushing.push(placement_of(particles), *moving, ranges, block_centres(particles), *given_to, dt, told)
     given = told[:, :-4].sum(axis=0).reshape(-1, 4)
@@ -61,6 +64,29 @@ def push_particles(particles: ParticleStore, forces: Sequence[BodyForce], frame:
             raise MpmNodesError(f"force {force.name}: is not finite where there is matter; look at its fields")
     strongest = float(np.sqrt(told[:, -4].max(initial=0.0)))
     return [Delivered((float(x), float(y), float(z)), float(work)) for x, y, z, work in given], strongest
+
+
+def _matter(particles: ParticleStore, surface: bool) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+    """Return volumes, cell size, how full cells are, and the blocks around each block; without `surface` the last two are void."""
+    volume = particles.array("volume")
+    if not surface:
+        return volume, particles.h, np.zeros(216), np.zeros(6, np.int32)
+    cells = np.empty(216 * particles.block_count)
+    place = particles.offset, particles.stride, 1.0 / particles.unit
+    pushing.fill_cells_of_blocks(place, volume, particles.ranges, particles.h, cells)
+    coord = particles.block_coord.astype(np.int64)
+    x, y, z = coord.T
+    packed = wrapped(pack_coord(x, y, z, particles.block_body), particles.period)
+    around = np.full((len(coord), 6), -1, np.int32)
+    order = np.argsort(packed)
+    for side in range(6):
+        step = np.zeros(3, np.int64)
+        step[side >> 1] = 2 * (side & 1) - 1
+        x, y, z = (coord + step).T
+        wanted = wrapped(pack_coord(x, y, z, particles.block_body), particles.period)
+        found = np.minimum(np.searchsorted(packed, wanted, sorter=order), len(order) - 1)
+        around[:, side] = np.where(packed[order[found]] == wanted, order[found], -1)
+    return volume, particles.h, cells, around.ravel()
 
 
 def placement_of(particles: ParticleStore) -> tuple[np.ndarray, int, float]:
@@ -80,7 +106,9 @@ def _table(forces: Sequence[BodyForce], frame: float) -> _Table:
     rows, most = np.zeros((len(forces), 3), np.int32), np.empty(len(forces))
     for row, force in zip(rows, forces, strict=True):
         row[1] = register[id(force.value)]
-        if force.rate is not None:
+        if force.surface:
+            row[0], row[2] = pushing.SURFACE_DRAG, register[id(force.rate)]
+        elif force.rate is not None:
             row[0], row[2] = pushing.QUADRATIC_DRAG if force.quadratic else pushing.DRAG, register[id(force.rate)]
     most[:] = [keys.at(force.most_speed, frame) or np.inf for force in forces]
     return _Table((program.operations, program.uniform, program.numbers, program.grids), rows, most)

@@ -22,7 +22,9 @@ PUSHED = Facts(
 )
 
 
-def _longest_step(particles: A[ParticleStore, Reads("position", "velocity", "mass")], step: StepContext, *, cfl: float) -> float:
+def _longest_step(
+    particles: A[ParticleStore, Reads("position", "velocity", "mass", "volume")], step: StepContext, *, cfl: float
+) -> float:
     """Return the step in which the largest acceleration of the substep before moves a particle at rest by `cfl` cells [s]."""
     if not step.forces or not particles.count:
         return math.inf
@@ -39,7 +41,7 @@ def _longest_step(particles: A[ParticleStore, Reads("position", "velocity", "mas
     limits=(Limit("force", _longest_step, cause="a force is too strong", cure="weaken the force, or give it a speed limit"),),
 )
 def apply_forces(
-    particles: A[ParticleStore, Reads("position", "velocity", "mass"), Writes("velocity")],
+    particles: A[ParticleStore, Reads("position", "velocity", "mass", "volume"), Writes("velocity")],
     step: StepContext,
     *,
     cfl: A[float, Unitless, Range(min=0.0, exclusive_min=True, max=1.0)] = 0.25,
