@@ -270,3 +270,13 @@ def test_what_comes_after_the_last_frame_is_said(change, says):
     execute(graph, on_event=events.append)
     messages = [event["message"] for event in events if event["event"] == "warning"]
     assert len([message for message in messages if says in message]) == 1
+
+
+def test_a_clamp_whose_key_steps_away_lets_go():
+    """A pin holds a cube up until frame 5, and then it falls: by that frame's key the ball is far away."""
+    away = {"keys": [[1, [0.0, 1.0, 0.0], "step"], [5, [0.0, 99.0, 0.0], "step"]]}
+    pin = ("pin", "collide_sphere", {"radius": 0.12, "rule": "sticky", "clamp": True, "centre": away})
+    graph = shot(end=9, cell_size=0.05, size=0.2, material="material_neo_hookean", colliders=[pin], knobs={"youngs_modulus": 1e5})
+    evaluator = Evaluator(graph)
+    heights = {frame: evaluator.value("sim.particles", frame)["position"][:, 1].mean() for frame in range(1, 10)}
+    assert abs(heights[4] - 1.0) < 0.01 and heights[9] < 0.9
