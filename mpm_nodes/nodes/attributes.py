@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+from typing import Any
 
 import numpy as np
 
@@ -37,9 +38,22 @@ SETTABLE = (
 """Attributes of the table that particles may begin with otherwise; those of users may be any other name."""
 
 
-def _passed_attribute(told: PreflightContext) -> dict[str, object]:
-    _checked_name(told.knobs["attribute"])
-    return passed_on(told, *((told.knobs["attribute"],) if told.knobs["attribute"] in ("temperature", "tear_scale") else ()))
+def _passed_attribute(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: the matter is passed on with what the field gives; a field that does not fit is told now."""
+    attribute = told.knobs["attribute"]
+    _checked_name(attribute)
+    for facts in told.inputs.get("field", ())[:1]:
+        if "vector" in facts:
+            _refuse_misfit(attribute, facts["vector"])
+    marked = {"heat_source": {"heated": True}, "tension_scale": {"scaled": True}}
+    return {**passed_on(told, attribute), **marked.get(attribute, {})}
+
+
+def _refuse_misfit(attribute: str, vector: bool) -> None:
+    known = ATTRIBUTES.get(attribute)
+    if known is not None and vector != (known.shape == (3,)):
+        needed = "vectors" if known.shape == (3,) else "numbers"
+        raise MpmNodesError(f"set_attribute.field: {attribute} needs a field of {needed}; see field_vector and field_math")
 
 
 def _checked_name(attribute: str) -> None:
@@ -74,9 +88,7 @@ def set_attribute(
 
     _checked_name(attribute)
     known = ATTRIBUTES.get(attribute)
-    if known is not None and field.vector != (known.shape == (3,)):
-        needed = "vectors" if known.shape == (3,) else "numbers"
-        raise MpmNodesError(f"set_attribute.field: {attribute} needs a field of {needed}; see field_vector and field_math")
+    _refuse_misfit(attribute, field.vector)
     places = np.asarray(particles["position"], float)
     values = field_values(field, places, ctx.frame)
     if not np.isfinite(values).all():

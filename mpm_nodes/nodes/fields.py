@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import enum
+import importlib
+import inspect
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,14 +27,15 @@ from mpm_nodes.data import (
     Unitless,
     Vec3,
 )
-from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.declare.declarations import Preflight, PreflightContext
+from mpm_nodes.graph.declare.decorators import node
 from mpm_nodes.graph.time.keys import KeyedNumber, KeysTravel, NotKeyable
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.collider_files import stamp
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
 from mpm_nodes.nodes.values_of_files import Interpolation, blended_files, files_contents
 
-__all__ = ["constant", "number", "place", "scaled"]
+__all__ = ["constant", "number", "place", "scaled", "tried"]
 
 _Number = A[float, Unitless, KeysTravel()]
 _Place = A[Vec3, Metres, KeysTravel()]
@@ -76,8 +80,34 @@ def number(where: str, field: SpatialField) -> SpatialField:
     return field
 
 
+def tried(module: str, name: str, *ports: str) -> Preflight:
+    """Return the preflight of a node of fields: it is made of stand-ins, so that what does not fit is told before the cook.
+
+    Args:
+        module: Where the node is.
+        name: Its name.
+        ports: Its ports of fields.
+    """
+
+    def preflight(told: PreflightContext) -> dict[str, Any]:
+        make = getattr(importlib.import_module(module), name)
+        pushes = {"forces": 1} if name.startswith("force_") else {}
+        given: dict[str, Any] = {}
+        for port in ports:
+            for facts in told.inputs.get(port, ())[:1]:
+                if "vector" not in facts:  # a user's field: what it is shows in the cook
+                    return pushes
+                given[port] = SpatialField("CONSTANT", (), (0.0, 0.0, 0.0), vector=facts["vector"])
+        if "settings" in inspect.signature(make).parameters:
+            given["settings"] = told.settings
+        found = make(**given, **told.knobs)
+        return {"vector": found.vector} if isinstance(found, SpatialField) else pushes
+
+    return preflight
+
+
 # ---------------------------------------------------------------- sources of fields
-@node(category="Field", label="Constant Field")
+@node(category="Field", label="Constant Field", preflight=tried(__name__, "field_constant"))
 def field_constant(*, value: _Number = 1.0) -> SpatialField:
     """Be the same number everywhere; keys change it over time.
 
@@ -87,7 +117,7 @@ def field_constant(*, value: _Number = 1.0) -> SpatialField:
     return constant(value)
 
 
-@node(category="Field", label="Vector Field")
+@node(category="Field", label="Vector Field", preflight=tried(__name__, "field_vector"))
 def field_vector(*, vector: A[Vec3, Unitless, KeysTravel()] = (0.0, 1.0, 0.0)) -> SpatialField:
     """Be the same vector everywhere; keys change it over time.
 
@@ -115,7 +145,7 @@ _SPREAD = {NoiseKind.VALUE: 0.293, NoiseKind.TURBULENCE: 0.238, NoiseKind.CURL: 
 """Root of the mean square of an octave of each over space and time, by component of a vector; the mean of turbulence."""
 
 
-@node(category="Field", label="Noise Field")
+@node(category="Field", label="Noise Field", preflight=tried(__name__, "field_noise"))
 def field_noise(
     settings: GraphSettings,
     *,
@@ -173,7 +203,7 @@ class ShapeOutput(enum.Enum):
     DISTANCE = "distance"
 
 
-@node(category="Field", label="Shape Field", alternatives=TURNS)
+@node(category="Field", label="Shape Field", preflight=tried(__name__, "field_shape"), alternatives=TURNS)
 def field_shape(
     *,
     shape: FieldShape = FieldShape.BALL,
@@ -207,10 +237,9 @@ def field_shape(
     return SpatialField("REMAPPED", (distance,), (0.0, falloff, 1.0, 0.0, 2.0))
 
 
-def _told_of_grid(told: PreflightContext) -> dict[str, object]:
+def _told_of_grid(told: PreflightContext) -> dict[str, Any]:
     """Preflight: what is wrong with the file of the first frame is told now."""
-    field_vdb(FrameContext(told.settings.start, told.settings), told.kept, **told.knobs)
-    return {}
+    return {"vector": field_vdb(FrameContext(told.settings.start, told.settings), told.kept, **told.knobs).vector}
 
 
 @node(category="Field", label="Field from VDB", preflight=_told_of_grid, contents={"path": files_contents})
@@ -281,7 +310,7 @@ class RampForm(enum.Enum):
     ENDLESS = "endless"
 
 
-@node(category="Field", label="Ramp Field")
+@node(category="Field", label="Ramp Field", preflight=tried(__name__, "field_ramp", "field"))
 def field_ramp(
     field: SpatialField | None = None,
     *,
@@ -343,7 +372,7 @@ class FieldOperation(enum.Enum):
 _OF_ONE = (FieldOperation.ABSOLUTE, FieldOperation.LENGTH, FieldOperation.NORMALIZE)
 
 
-@node(category="Field", label="Field Math")
+@node(category="Field", label="Field Math", preflight=tried(__name__, "field_math", "a", "b", "c"))
 def field_math(
     a: SpatialField,
     b: SpatialField | None = None,

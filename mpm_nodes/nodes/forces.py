@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from mpm_nodes.data import (
     A,
@@ -21,9 +20,8 @@ from mpm_nodes.data import (
     Vec3,
 )
 from mpm_nodes.graph.declare import node
-from mpm_nodes.graph.declare.declarations import PreflightContext
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
-from mpm_nodes.nodes.fields import constant, number, place, scaled
+from mpm_nodes.nodes.fields import constant, number, place, scaled, tried
 
 _Place = A[Vec3, Metres, KeysTravel()]
 _Speed = A[float, MetresPerSecond, Range(min=0.0, soft_max=20.0), KeysTravel()]
@@ -31,16 +29,11 @@ _Acceleration = A[float, MetresPerSecondSquared, Range(soft_min=-50.0, soft_max=
 _Rate = A[float, Unit("1/s"), Range(min=0.0, soft_max=20.0), KeysTravel()]
 
 
-def _told(told: PreflightContext) -> dict[str, Any]:
-    """Preflight: a force is wired into the solve."""
-    return {"forces": 1}
-
-
 def _masked(where: str, field: SpatialField, mask: SpatialField | None) -> SpatialField:
     return field if mask is None else scaled(field, number(f"{where}.mask", mask))
 
 
-@node(category="Force", label="Acceleration", preflight=_told)
+@node(category="Force", label="Acceleration", preflight=tried(__name__, "force_acceleration", "field", "mask"))
 def force_acceleration(
     field: SpatialField | None = None,
     mask: SpatialField | None = None,
@@ -69,7 +62,7 @@ def force_acceleration(
     return BodyForce(_masked("force_acceleration", value, mask), most_speed=speed_limit)
 
 
-@node(category="Force", label="Wind", preflight=_told)
+@node(category="Force", label="Wind", preflight=tried(__name__, "force_wind", "field", "mask"))
 def force_wind(
     field: SpatialField | None = None,
     mask: SpatialField | None = None,
@@ -98,7 +91,7 @@ def force_wind(
     return BodyForce(value, _masked("force_wind", constant(drag), mask), quadratic)
 
 
-@node(category="Force", label="Air Drag", preflight=_told)
+@node(category="Force", label="Air Drag", preflight=tried(__name__, "force_air", "field", "mask"))
 def force_air(
     field: SpatialField | None = None,
     mask: SpatialField | None = None,
@@ -131,7 +124,7 @@ def force_air(
     return BodyForce(value, _masked("force_air", half, mask), quadratic=True, surface=True)
 
 
-@node(category="Force", label="Vortex", preflight=_told)
+@node(category="Force", label="Vortex", preflight=tried(__name__, "force_vortex", "mask"))
 def force_vortex(
     mask: SpatialField | None = None,
     *,
@@ -169,7 +162,7 @@ def force_vortex(
     return BodyForce(_masked("force_vortex", value, mask), most_speed=speed_limit)
 
 
-@node(category="Force", label="Attraction", preflight=_told)
+@node(category="Force", label="Attraction", preflight=tried(__name__, "force_attraction", "mask"))
 def force_attraction(
     mask: SpatialField | None = None,
     *,
@@ -202,7 +195,7 @@ def force_attraction(
     return BodyForce(_masked("force_attraction", value, mask), most_speed=speed_limit)
 
 
-@node(category="Force", label="Drain")
+@node(category="Force", label="Drain", preflight=tried(__name__, "drain", "field"))
 def drain(field: SpatialField) -> Drain:
     """Take matter away where a field is above 1/2: in a sink, or all beyond a box. Wire it into solve.drains.
 

@@ -17,7 +17,6 @@ from mpm_nodes.data import (
     Emitter,
     FrameContext,
     Frames,
-    GraphSettings,
     Many,
     Metres,
     MetresPerSecondSquared,
@@ -73,7 +72,6 @@ def _flip_as_before(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict
 )
 def solve(
     ctx: FrameContext,
-    settings: GraphSettings,
     previous: Previous[SolverState],
     sources: A[Many[Particles], TakenAtStart()] = (),
     emitters: Many[Emitter] = (),
@@ -142,7 +140,7 @@ def solve(
     from mpm_nodes.solver.surroundings import push, surround
     from mpm_nodes.solver.walls import check_box
 
-    clock = Clock.of(settings, start_frame, time_scale)
+    clock = Clock.of(ctx.settings, start_frame, time_scale)
     sides = (wall_x_low, wall_x_high, wall_y_low, wall_y_high, wall_z_low, wall_z_high)
     walls = None if all(side is WallRule.OPEN for side in sides) else Walls(wall_low, wall_high, sides, wall_friction)
     if walls is not None:
@@ -154,11 +152,11 @@ def solve(
             def warn(text: str) -> None:
                 ctx.report("warning", where="sources", message=text)
 
-            sources = tuple(begun(sources, ctx.wired, colliders, settings.cell_size, start_inside, warn))
+            sources = tuple(begun(sources, ctx.wired, colliders, ctx.settings.cell_size, start_inside, warn))
         solver = SubstepSolver(
             concatenate(sources),
             substeps,
-            cell_size=settings.cell_size,
+            cell_size=ctx.settings.cell_size,
             colliders=(),
             walls=walls,
             emitters=emitters,
@@ -173,14 +171,15 @@ def solve(
             if previous.is_trial:
                 return SolveOutputs(_written(solver, clock, ctx.frame), previous)
         if previous is None:
-            for port, text in crowds(sources, emitters, settings.cell_size):
+            for port, text in crowds(sources, emitters, ctx.settings.cell_size):
                 ctx.report("warning", where=port, message=text)
-    if ctx.frame == settings.start and clock.origin > settings.end:
-        message = f"the initial state is that of frame {start_frame}, after the last frame {settings.end}: nothing moves"
-        ctx.report("warning", where="start_frame", message=f"{message}; lower start_frame or raise settings.end")
-    if ctx.frame == settings.start and settings.start < 1 == start_frame <= settings.end:
-        message = f"the initial state is that of frame 1, and the shot begins at {settings.start}: nothing moves before frame 1"
-        ctx.report("warning", where="start_frame", message=f"{message}; set start_frame to {settings.start} to begin with the shot")
+    if ctx.frame == ctx.settings.start and clock.origin > ctx.settings.end:
+        message = f"the initial state is that of frame {start_frame}, after the last frame {ctx.settings.end}: nothing moves"
+        ctx.report("warning", where="start_frame", message=f"{message}; lower start_frame or raise ctx.settings.end")
+    if ctx.frame == ctx.settings.start and ctx.settings.start < 1 == start_frame <= ctx.settings.end:
+        start = ctx.settings.start
+        message = f"the initial state is that of frame 1, and the shot begins at {start}: nothing moves before frame 1"
+        ctx.report("warning", where="start_frame", message=f"{message}; set start_frame to {start} to begin with the shot")
     if ctx.frame > clock.origin:
         knobs = {"gravity": gravity, "dt_min": dt_min, "dt_max": dt_max}
         knobs |= {"wall_low": wall_low, "wall_high": wall_high, "wall_friction": wall_friction}

@@ -55,9 +55,9 @@ def push_particles(particles: ParticleStore, forces: Sequence[BodyForce], frame:
     table, ranges = _table(forces, frame), particles.ranges
     told = np.empty((len(ranges), 4 * len(forces) + 4))
     surface = any(force.surface for force in forces)
-    moving = particles.array("velocity"), particles.array("mass"), _matter(particles, surface)
-    given_to = table.program, (table.rows.ravel(), table.most)
-    pushing.push(placement_of(particles), *moving, ranges, block_centres(particles), *given_to, dt, told)
+    cloud = placement_of(particles), particles.array("velocity"), particles.array("mass")
+    where, rows = (ranges, block_centres(particles)), (table.rows.ravel(), table.most)
+    pushing.push(cloud, _matter(particles, surface), where, table.program, rows, dt, told)
     given = told[:, :-4].sum(axis=0).reshape(-1, 4)
     for force, row in zip(forces, given, strict=True):
         if not np.isfinite(row).all():

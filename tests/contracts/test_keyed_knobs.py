@@ -125,6 +125,7 @@ PATHS = {"emit_level_set": "ball", "emit_mesh": "mesh", "collide_vdb": "ball", "
 PATHS |= dict.fromkeys(("read_points", "retime_points", "emit_secondary"), "points")
 PATHS |= {"collider_contact_angle_vdb": "ball", "collider_contact_angle_usd": "mesh"}
 PATHS |= {
+    "field_vdb": "ball",
     "air_vdb": "ball",
     "heat_field_vdb": "ball",
     "set_heat_source_vdb": "ball",
@@ -164,6 +165,13 @@ def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, 
             given[port.name] = [block]
         elif port.name == "collider":
             given[port.name] = graph.add("collide_plane", "ground")
+        elif port.name in ("field", "a") and declaration.category in ("Field", "Force") and declaration.id != "field_ramp":
+            of_vectors = declaration.category == "Force" and declaration.id != "drain"
+            given[port.name] = graph.add("field_vector" if of_vectors else "field_constant", "field")
+    if declaration.id == "field_vdb":
+        given["grid"] = "temperature"
+    if declaration.id == "field_math":
+        given["operation"] = "mix"
     if declaration.id == "solve":
         given |= {"substeps": {"preset": "explicit_apic"}, "dt_max": 4e-3, "wall_low": (-9.0, 0.9, -9.0)}
         given |= {"wall_high": (9.0, 1.1, 9.0), "wall_y_low": "separate", "wall_y_high": "slip"}

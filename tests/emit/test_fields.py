@@ -7,7 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from mpm_nodes import Graph
 from mpm_nodes.data import FrameContext, GraphSettings, Material, MpmNodesError
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.nodes import fields
 from mpm_nodes.nodes.attributes import FieldCombination, set_attribute
 from mpm_nodes.nodes.emit import emit_box
@@ -130,3 +133,25 @@ def test_what_does_not_fit_is_told(make, said):
     """In a sentence that names node and knob."""
     with pytest.raises(MpmNodesError, match=said):
         make(emit_box(SETTINGS, JELLY, size=(0.2, 0.2, 0.2)))
+
+
+@pytest.mark.parametrize(
+    ("node", "port", "kind", "knobs", "said"),
+    [
+        ("set_attribute", "field", "field_constant", {"attribute": "velocity"}, "velocity needs a field of vectors"),
+        ("set_attribute", "field", "field_vector", {"attribute": "mass"}, "mass is what the solve finds"),
+        ("force_wind", "field", "field_noise", {}, "is a field of numbers"),
+        ("force_air", "mask", "field_vector", {}, "force_air.mask: is a field of vectors"),
+        ("drain", "field", "field_vector", {}, "drain.field: is a field of vectors"),
+        ("field_ramp", "field", "field_vector", {}, "field_ramp.field: is a field of vectors"),
+    ],
+)
+def test_what_does_not_fit_is_told_before_the_cook(node, port, kind, knobs, said):
+    """Nodes of fields say whether they are of vectors, through arithmetic too, and nothing is cooked."""
+    graph = Graph(cell_size=0.1, start=1, end=2)
+    body = graph.add("emit_box", "body", material=graph.add("material_library", "matter", name="jelly"))
+    wired = graph.add("field_math", "same", a=graph.add(kind, "field"), operation="absolute")
+    given = {"particles": body} if node == "set_attribute" else {}
+    graph.add(node, "it", **given, **knobs, **{port: wired})
+    with pytest.raises(MpmNodesError, match=said):
+        preflight.estimate(plan_graph(graph), 1)

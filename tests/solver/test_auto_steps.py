@@ -223,6 +223,6 @@ def test_work_that_a_stage_declares_is_counted():
     solver = auto_solver()
     plan = solver.program.plan
     part = dataclasses.replace(plan.stages[0], declaration=look.declaration)
-    assert part.declaration.passes == 7.0 and plan.stages[-1].declaration.passes == pytest.approx(0.1)
+    assert part.declaration.passes == 7.0 and plan.stages[0].declaration.passes == pytest.approx(0.1)
     told = {"looks": {"looks": 3, "seen": 100}, "others": {"iterations": 5}}
     assert auto_steps._iterated(dataclasses.replace(plan, stages=(part,)), told) == pytest.approx(1.5)

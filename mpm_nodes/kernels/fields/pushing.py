@@ -116,8 +116,10 @@ def _kick(force, n, velocity, registers, dt, most, open_cell):
 
 
 @part
-def _push_at(k, placement, velocity, mass, matter, ranges, corners, program, forces, dt, scratch, told):
-    offset, stride, cell = placement
+def _push_at(k, cloud, matter, where, program, forces, dt, work):
+    (offset, stride, cell), velocity, mass = cloud
+    ranges, corners = where
+    scratch, told = work
     operations, rows, uniform, numbers, grids = program
     table, most, count = forces
     block, registers, given = ranges[k, 2], plain(scratch[k]), plain(told[k])
@@ -153,17 +155,16 @@ def _push_at(k, placement, velocity, mass, matter, ranges, corners, program, for
 
 
 @compiled(fastmath=False)
-def push(placement, velocity, mass, matter, ranges, corners, program, forces, dt, told):
+def push(cloud, matter, where, program, forces, dt, told):
     """Change velocities by forces.
 
     Args:
-        placement: Fixed-point offsets from the centres of the blocks, elements from row to row, size of a unit of them [m].
-        velocity: Shape (3 stride,) [m/s]; updated where dt is above 0.
-        mass: Shape (stride,) [kg].
+        cloud: Placement (fixed-point offsets from the centres of the blocks, elements from row to row, size of a unit of them
+            [m]); velocities, shape (3 stride,) [m/s], updated where dt is above 0; masses, shape (stride,) [kg].
         matter: Undeformed volumes, shape (stride,) [m^3]; cell size [m]; for drag of the surface f as `fill_cells_of_blocks` finds
             it, and the blocks before and behind each along x, y and z, -1 for none, shape (6 blocks,), int32.
-        ranges: First and last + 1 of the particles of each block, and the block, shape (n, 3).
-        corners: Centres of the blocks [m], shape (blocks, 3), float64.
+        where: First and last + 1 of the particles of each block, and the block, shape (n, 3); centres of the blocks [m], shape
+            (blocks, 3), float64.
         program: Operations of all fields, how many of them are the same everywhere, numbers and grids, as `evaluate` takes them.
         forces: Of each its kind, the registers of its value and its rate, shape (3 n,), int32, and the most speed [m/s], float64.
         dt: [s]; 0 only to find the strongest.
@@ -171,23 +172,20 @@ def push(placement, velocity, mass, matter, ranges, corners, program, forces, dt
             acceleration that all of them give together [m^2/s^4], shape (n, 4 forces + 4), float64.
     """
     told[:] = 0.0
-    offset, stride, cell = placement
+    (offset, stride, cell), velocity, mass = cloud
     operations, uniform, numbers, grids = program
     rows, most = forces
     count = operations.shape[0] // 5
+    ranges = where[0]
     scratch = np.empty((ranges.shape[0], 3 * count))
     given = (
-        (plain(offset), stride, cell),
-        plain(velocity),
-        plain(mass),
+        ((plain(offset), stride, cell), plain(velocity), plain(mass)),
         (plain(matter[0]), matter[1], plain(matter[2]), plain(matter[3])),
-        ranges,
-        corners,
+        where,
         (plain(operations), count, uniform, plain(numbers), (plain(grids[0]), plain(grids[1]))),
         (plain(rows), plain(most), most.shape[0]),
         dt,
-        scratch,
-        told,
+        (scratch, told),
     )
     parallel_for(_push_at, ranges.shape[0], given)
 
