@@ -23,6 +23,7 @@ PRESETS = {
     "incompressible": "incompressible",
 }
 CELL, GRAVITY = 0.1, 9.81
+RANDOM = "impulse with particles at random"
 
 
 def pushed(
@@ -134,13 +135,13 @@ class AirDrag(VerificationProblem):
         particles at random, a plate of 8 x 8 x 1 cells; a cube of 4^3 cells and 10 kg/m^3 that falls for 3 s.
     Exact: impulses rho / 2 c A w^2 dt, A the area across the wind, sum |n_a| A_a; the plate's acceleration is 8 times that of a
         cube of 8^3 cells; speed sqrt(2 m g / (rho c A)).
-    Tolerance: 1 %; 10 % with particles at random, whose surface is uneven; 1 %; 2 %. Known to miss: the fall, 3.9 % too slow. As
-        rows of particles cross from cell to cell unevenly, more of them stand in the wind for a moment: 7 % on average.
+    Tolerance: 1 %; 10 % with particles at random, whose surface is uneven; 1 %; 2 %. Known to miss: particles at random, by 12.5 %,
+        and the fall, 3.9 % too slow. Where cells are filled unevenly, more particles stand in the wind.
     """
 
     name = "air_drag"
     source = "textbook (drag coefficient)"
-    misses = ("speed of a cube that falls [m/s]",)
+    misses = (RANDOM, "speed of a cube that falls [m/s]")
 
     def findings(self) -> Iterator[Finding]:
         """Blow at blocks, and let one fall."""
@@ -161,7 +162,7 @@ class AirDrag(VerificationProblem):
         for off in (0.0, 0.2, 0.5, 0.8):
             yield Finding.relative(1.0, blown((4, 4, 4), x, off)[0], 0.01, f"impulse on a cube {off} cells off, of the exact")
         yield Finding.relative(1.0, blown((4, 4, 4), np.array([1.0, 2.0, 2.0]) / 3.0)[0], 0.01, "impulse of a slanting wind")
-        yield Finding.relative(1.0, blown((8, 8, 8), x, jitter=0.5, seed=3)[0], 0.1, "impulse with particles at random")
+        yield Finding.relative(1.0, blown((8, 8, 8), x, 0.3, jitter=1.0, seed=3)[0], 0.1, RANDOM)
         flake, lump = blown((1, 8, 8), x, 0.3)[1], blown((8, 8, 8), x, 0.3)[1]
         yield Finding.relative(8.0, flake / lump, 0.01, "acceleration of a plate, of a cube's")
         light = block(material("neo_hookean", 10.0, youngs_modulus=1e4), (-2 * CELL,) * 3, (2 * CELL,) * 3, CELL)

@@ -69,8 +69,9 @@ def test_a_hole_has_the_value_outside(tmp_path):
 
 def test_two_grids_in_one_program(tmp_path):
     """Each finds its own leaves."""
-    a, b = (field_vdb(frame(), path=written(tmp_path / f"{n}.vdb", n), grid="wind") for n in (1, 3))
-    places = np.array([[0.1, 0.2, -0.1], [-0.5, 0.0, 0.3]])
+    a = field_vdb(frame(), path=written(tmp_path / "a.vdb", 1), grid="wind")
+    b = field_vdb(frame(), path=written(tmp_path / "b.vdb", 3, CORNERS[6:]), grid="wind")
+    places = np.array([[0.1, 0.2, -0.1], [0.5, 0.0, 0.3]])
     both = field_values(field_math(a, b), places, 1.0)
     values = 3.0 + places @ SLOPES.T
     np.testing.assert_allclose(both, values[:, :1] * values, rtol=1e-5)

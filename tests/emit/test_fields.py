@@ -16,6 +16,7 @@ from mpm_nodes.nodes.attributes import FieldCombination, set_attribute
 from mpm_nodes.nodes.emit import emit_box
 from mpm_nodes.nodes.fields import FieldOperation, FieldShape, NoiseKind, RampForm, ShapeOutput
 from mpm_nodes.nodes.forces import force_acceleration, force_attraction, force_vortex, force_wind
+from mpm_nodes.nodes.rotations import turn_matrix
 from mpm_nodes.solver.field_programs import field_values
 
 SETTINGS, NOW = GraphSettings(cell_size=0.1), FrameContext(1)
@@ -45,16 +46,13 @@ PLACES = np.random.default_rng(5).normal(size=(400, 3))
     ],
 )
 def test_shapes_are_distances_turned_and_moved(shape, knobs, distance):
-    """Against the formula, also turned by a right angle about z and moved; inside is where the distance is not above 0."""
+    """Against the formula, also turned and moved; inside is where the distance is not above 0."""
     told = fields.field_shape(shape=shape, output=ShapeOutput.DISTANCE, **knobs)
     np.testing.assert_allclose(field_values(told, PLACES, 1.0), distance(PLACES), atol=1e-14)
-    turned = fields.field_shape(
-        shape=shape, output=ShapeOutput.DISTANCE, centre=(0.3, 0.1, -0.2), rotation=(0.0, 0.0, 90.0), **knobs
-    )
-    local = PLACES - [0.3, 0.1, -0.2]
-    np.testing.assert_allclose(
-        field_values(turned, PLACES, 1.0), distance(np.stack([local[:, 1], -local[:, 0], local[:, 2]], 1)), atol=1e-14
-    )
+    centre, rotation = (0.3, 0.1, -0.2), (10.0, -25.0, 40.0)
+    turned = fields.field_shape(shape=shape, output=ShapeOutput.DISTANCE, centre=centre, rotation=rotation, **knobs)
+    local = (PLACES - centre) @ turn_matrix(rotation)
+    np.testing.assert_allclose(field_values(turned, PLACES, 1.0), distance(local), atol=1e-14)
     inside = field_values(fields.field_shape(shape=shape, **knobs), PLACES, 1.0)
     assert np.array_equal(inside == 1.0, distance(PLACES) <= 0.0) and set(inside) <= {0.0, 1.0}
     soft = field_values(fields.field_shape(shape=shape, falloff=0.4, **knobs), PLACES, 1.0)

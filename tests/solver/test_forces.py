@@ -20,6 +20,7 @@ from mpm_nodes.solver.field_programs import field_values
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import push
 from mpm_nodes.verification.forces import AirDrag, CentralForces, ImpulseAndWork, NoiseOfFields
+from mpm_nodes.verification.scenes import block
 
 FREE = {"dtype": np.float64, "gravity": (0.0, 0.0, 0.0), "dt_max": 1e-3}
 EVERY = (
@@ -41,6 +42,16 @@ def test_closed_forms(problem):
     """Impulse, work, drag, oscillations, torque, noise."""
     for record in problem().records():
         assert record.passed or record.name.partition(" ")[2] in problem.misses, record
+
+
+def test_air_stays_outside_of_matter():
+    """On a cube of 8^3 cells with particles at random it presses with less than 1.25 of its force, where inside it would double."""
+    start = block(JELLY, (0.03,) * 3, (0.83,) * 3, 0.1, jitter=1.0, seed=3)
+    run = SubstepSolver(start, "explicit_apic", cell_size=0.1, origin=(0.0, 0.0, 0.0), **FREE)
+    push(run, [force_air(velocity=(20.0, 0.0, 0.0), density=1.2)])
+    run.step(1e-4)
+    impulse = run.step_context.report["forces"]["impulse"]
+    assert 1.0 < impulse[0] / (0.5 * 1.2 * 0.8**2 * 20.0**2 * 1e-4) < 1.25 and impulse[1:] == (0.0, 0.0)
 
 
 def test_a_speed_limit_stops_what_pushes_and_slows_nothing_down():
