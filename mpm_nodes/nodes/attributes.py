@@ -38,6 +38,10 @@ SETTABLE = (
 """Attributes of the table that particles may begin with otherwise; those of users may be any other name."""
 
 
+_LEAST = {"stiffness_scale": 1e-6, "tear_scale": 1e-6, "temperature": 0.0, "tension_scale": 0.0, "concentration": 0.0}
+"""Least values of attributes."""
+
+
 def _passed_attribute(told: PreflightContext) -> dict[str, Any]:
     """Preflight: the matter is passed on with what the field gives; a field that does not fit is told now."""
     attribute = told.knobs["attribute"]
@@ -93,8 +97,18 @@ def set_attribute(
     values = field_values(field, places, ctx.frame)
     if not np.isfinite(values).all():
         raise MpmNodesError(f"set_attribute.field: is not finite everywhere in the matter of {attribute}")
+    if combination is not FieldCombination.SET and attribute in particles and particles[attribute].shape != values.shape:
+        raise MpmNodesError(
+            f"set_attribute.field: {attribute} of the particles has another shape than the field; set it, or take its length"
+        )
     if combination is not FieldCombination.SET:
         rest = known.rest_values(len(places)) if known is not None else np.zeros_like(values)
         held = np.asarray(particles.attributes.get(attribute, rest), float)
         values = held + values if combination is FieldCombination.ADD else held * values
+    least = _LEAST.get(attribute)
+    if least is not None and len(values) and not float(values.min()) >= least:
+        raise MpmNodesError(
+            f"set_attribute.field: gives a {attribute} of {values.min():g}, and it is at least {least:g}; limit the field by "
+            "field_math maximum"
+        )
     return dataclasses.replace(particles, attributes={**particles.attributes, attribute: values})

@@ -50,9 +50,12 @@ def constant(value: float | tuple[float, ...]) -> SpatialField:
     return SpatialField("CONSTANT", (), (value, value, value))
 
 
+_PLACE = SpatialField("PLACE", vector=True)
+
+
 def place() -> SpatialField:
     """Return the field that says where it is [m]."""
-    return SpatialField("PLACE", vector=True)
+    return _PLACE
 
 
 def scaled(field: SpatialField, *factors: SpatialField | None) -> SpatialField:
@@ -369,6 +372,7 @@ class FieldOperation(enum.Enum):
     MIX = "mix"
 
 
+_OF_NUMBERS = {FieldOperation.LENGTH: FieldOperation.ABSOLUTE, FieldOperation.DOT: FieldOperation.MULTIPLY}
 _OF_ONE = (FieldOperation.ABSOLUTE, FieldOperation.LENGTH, FieldOperation.NORMALIZE)
 
 
@@ -391,9 +395,16 @@ def field_math(
         operation: What to do.
         b_value: A number in place of b.
         c_value: A number in place of c.
+
+    Raises:
+        MpmNodesError: The operation is of vectors, and none is wired.
     """
     second, third = constant(b_value) if b is None else b, constant(c_value) if c is None else c
     inputs = (a,) if operation in _OF_ONE else (a, second, third) if operation is FieldOperation.MIX else (a, second)
+    if not any(each.vector for each in inputs):
+        if operation in (FieldOperation.NORMALIZE, FieldOperation.CROSS):
+            raise MpmNodesError(f"field_math.operation: {operation.value} is of vectors; wire one into a")
+        operation = _OF_NUMBERS.get(operation, operation)
     vector = any(each.vector for each in inputs)
     if operation in (FieldOperation.LENGTH, FieldOperation.DOT):
         vector = False

@@ -63,7 +63,7 @@ class Advice:
         if limit in ("particle speed", "strain rate"):
             return self._slower_matter(name)
         found = next((each for each in self._solver.particles.laws if each.label == name), None)
-        presets = preset_words(self._kinds(), found is not None and not found.moduli.shear) if self._explicit() else ""
+        presets = preset_words(self._kinds(), found is not None and not found.moduli.shear, limit) if self._explicit() else ""
         also = f", or solve with {presets}" if presets else ""
         if found is not None and limit == "elastic wave":
             return f"{_lowered(softening(found.material), found.material)}, raise its density or settings.cell_size{also}"
@@ -199,17 +199,23 @@ def slowing(material: Material) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*of_law, *own)))
 
 
-def preset_words(of: frozenset[str], liquid: bool) -> str:
+def preset_words(of: frozenset[str], liquid: bool, limit: str = "") -> str:
     """Return the presets whose substeps go beyond elastic waves, in words: 'substeps "implicit_apic" or "auto", ...'.
 
     Args:
         of: Those of `kinds` that the substeps of now have.
         liquid: Whether the matter resists no shear: presets with a stage for liquids, where there are any, are for it, and others
             for solids.
+        limit: Name of what holds the step: presets with a stage that offers it are not better.
     """
     known = {name: strict_json.read(path) for name, path in registry.default().presets.items()}
     long = {name: _types(raw) for name, raw in known.items() if _goes_beyond(raw)}
-    long = {name: types for name, types in long.items() if types & kinds() == of}
+    offering = {
+        name
+        for name, stage in registry.default().stages().items()
+        if limit in [each.limit.name for each in stage.limits if each.limit.function]
+    }
+    long = {name: types for name, types in long.items() if types & kinds() == of and not types & offering}
     for_liquids = {stage for physics in all_physics() for stage in physics.for_liquids}
     suited = {name for name, types in long.items() if bool(types & for_liquids) == liquid} or set(long)
     either = [name for name, raw in known.items() if set(raw.get("candidates", ())) & suited]

@@ -35,10 +35,11 @@ def drain(particles: ParticleStore, drains: Sequence[Drain], step: StepContext) 
     """
     if not drains or not particles.count:
         return
+    frame = -np.inf if step.frame_at is None else step.frame_at(step.time + step.dt)  # where particles are by now
     gone = np.zeros(particles.count, bool)
     taken: list[tuple[int, float]] = []
     for each in drains:
-        program = program_of_fields([each.field], step.beginning)
+        program = program_of_fields([each.field], frame)
         marks = np.empty(particles.count, bool)
         rows = program.operations, program.uniform, program.numbers, program.grids
         mark(placement_of(particles), particles.ranges, block_centres(particles), rows, program.registers[0], marks)

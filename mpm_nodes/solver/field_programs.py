@@ -41,20 +41,21 @@ def program_of_fields(fields: Sequence[SpatialField], frame: float) -> FieldProg
         frame: (Fractional) frame at which their keys are taken.
 
     Raises:
-        MpmNodesError: They are made of more than 64 operations.
+        MpmNodesError: They are made of more than 512 operations.
     """
     order: list[SpatialField] = []
     varies: dict[int, bool] = {}
 
-    def reach(field: SpatialField) -> None:
-        if id(field) not in varies:
-            for each in field.inputs:
-                reach(each)
+    waiting = list(reversed(fields))
+    while waiting:
+        field = waiting[-1]
+        missing = [each for each in field.inputs if id(each) not in varies]
+        if id(field) in varies or not missing:
+            waiting.pop()
+        if id(field) not in varies and not missing:
             varies[id(field)] = field.operation == "PLACE" or any(varies[id(each)] for each in field.inputs)
             order.append(field)
-
-    for field in fields:
-        reach(field)
+        waiting += missing if id(field) not in varies else []
     if len(order) > MOST:
         raise MpmNodesError(f"fields: {len(order)} operations are wired together, and at most {MOST} may be; take some out")
     order.sort(key=lambda field: varies[id(field)])  # stable: inputs stay before what they go into
@@ -89,7 +90,7 @@ def _joined(grids: tuple[FieldGrid, ...]) -> tuple[tuple[np.ndarray, np.ndarray]
 def _flat(numbers: Sequence[Any], frame: float) -> list[float]:
     found: list[float] = []
     for number in numbers:
-        value = max(frame, 0.0) * number.rate if isinstance(number, PerFrame) else keys.at(number, frame)
+        value = (frame * number.rate if np.isfinite(frame) else 0.0) if isinstance(number, PerFrame) else keys.at(number, frame)
         found += [float(each) for each in value] if isinstance(value, tuple) else [float(value)]
     return found
 

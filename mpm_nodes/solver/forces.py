@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import BodyForce, MpmNodesError
+from mpm_nodes.data import BodyForce, MpmNodesError, PerFrame
 from mpm_nodes.graph.time import keys
 from mpm_nodes.kernels.fields import pushing
 from mpm_nodes.kernels.transfers.binning import pack_coord
@@ -15,7 +15,7 @@ from mpm_nodes.solver.blocks import wrapped
 from mpm_nodes.solver.field_programs import program_of_fields
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["Delivered", "block_centres", "placement_of", "push_particles"]
+__all__ = ["Delivered", "block_centres", "placement_of", "push_particles", "vary"]
 
 
 class Delivered(NamedTuple):
@@ -66,27 +66,31 @@ def push_particles(particles: ParticleStore, forces: Sequence[BodyForce], frame:
     return [Delivered((float(x), float(y), float(z)), float(work)) for x, y, z, work in given], strongest
 
 
-def _matter(particles: ParticleStore, surface: bool) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
-    """Return volumes, cell size, how full cells are, and the blocks around each block; without `surface` the last two are void."""
-    volume = particles.array("volume")
+def _matter(particles: ParticleStore, surface: bool) -> tuple[np.ndarray, float, np.ndarray, np.ndarray, np.ndarray]:
+    """Return volumes, cell size, how full cells are, the places around each place, and the place of each block.
+
+    Blocks of several bodies, and of both sides of a plate, may lie at one place. Without `surface` the tables are void.
+    """
+    volume, blocks = particles.array("volume"), particles.block_count
     if not surface:
-        return volume, particles.h, np.zeros(216), np.zeros(6, np.int32)
-    cells = np.empty(216 * particles.block_count)
-    place = particles.offset, particles.stride, 1.0 / particles.unit
-    pushing.fill_cells_of_blocks(place, volume, particles.ranges, particles.h, cells)
+        return volume, particles.h, np.zeros(216), np.zeros(6, np.int32), np.zeros(blocks, np.int32)
+    cells = np.empty(216 * blocks)
+    offsets = particles.offset, particles.stride, 1.0 / particles.unit
+    pushing.fill_cells_of_blocks(offsets, volume, particles.ranges, particles.h, cells)
+
+    def packed(coord: np.ndarray) -> np.ndarray:
+        return wrapped(pack_coord(*coord.T), particles.period)
+
     coord = particles.block_coord.astype(np.int64)
-    x, y, z = coord.T
-    packed = wrapped(pack_coord(x, y, z, particles.block_body), particles.period)
-    around = np.full((len(coord), 6), -1, np.int32)
-    order = np.argsort(packed)
+    known, first, place = np.unique(packed(coord), return_index=True, return_inverse=True)
+    filled = np.zeros((len(known), 216))
+    np.add.at(filled, place, cells.reshape(-1, 216))
+    around = np.full((len(known), 6), -1, np.int32)
     for side in range(6):
-        step = np.zeros(3, np.int64)
-        step[side >> 1] = 2 * (side & 1) - 1
-        x, y, z = (coord + step).T
-        wanted = wrapped(pack_coord(x, y, z, particles.block_body), particles.period)
-        found = np.minimum(np.searchsorted(packed, wanted, sorter=order), len(order) - 1)
-        around[:, side] = np.where(packed[order[found]] == wanted, order[found], -1)
-    return volume, particles.h, cells, around.ravel()
+        wanted = packed(coord[first] + (2 * (side & 1) - 1) * np.eye(3, dtype=np.int64)[side >> 1])
+        found = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        around[:, side] = np.where(known[found] == wanted, found, -1)
+    return volume, particles.h, filled.ravel(), around.ravel(), place.astype(np.int32)
 
 
 def placement_of(particles: ParticleStore) -> tuple[np.ndarray, int, float]:
@@ -97,6 +101,20 @@ def placement_of(particles: ParticleStore) -> tuple[np.ndarray, int, float]:
 def block_centres(particles: ParticleStore) -> np.ndarray:
     """Return the centres of the blocks [m], shape (blocks, 3)."""
     return np.asarray(particles.origin + particles.h * (4.0 * particles.block_coord + 3.5), float)
+
+
+def vary(forces: Sequence[BodyForce]) -> bool:
+    """Return whether keys, files or time change what forces give within a frame."""
+    fields = [each for force in forces for each in (force.value, force.rate) if each is not None]
+    seen: set[int] = set()
+    while fields:
+        field = fields.pop()
+        if any(isinstance(number, PerFrame) or keys.carries_keys(number) for number in field.numbers):
+            return True
+        fresh = [each for each in field.inputs if id(each) not in seen]
+        seen.update(map(id, fresh))
+        fields += fresh
+    return False
 
 
 def _table(forces: Sequence[BodyForce], frame: float) -> _Table:

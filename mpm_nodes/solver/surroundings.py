@@ -74,10 +74,12 @@ def push(run: SubstepSolver, forces: Sequence[BodyForce]) -> None:
         forces: Forces, in the order in which they act.
 
     Raises:
-        MpmNodesError: Some substeps have no stage for them.
+        MpmNodesError: Some substeps have no stage for them, or air presses on matter of several ranks.
     """
     if forces:
         refuse_unread_forces(run.candidates.plans)
+    if run.share.several and any(force.surface for force in forces):
+        raise MpmNodesError("ranks: force_air sees the matter of one rank only; take force_wind, or solve on one rank")
     run.step_context.forces, run.step_context.strongest = tuple(forces), None
 
 

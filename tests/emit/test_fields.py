@@ -153,3 +153,23 @@ def test_what_does_not_fit_is_told_before_the_cook(node, port, kind, knobs, said
     graph.add(node, "it", **given, **knobs, **{port: wired})
     with pytest.raises(MpmNodesError, match=said):
         preflight.estimate(plan_graph(graph), 1)
+
+
+def test_numbers_have_a_length_and_a_product():
+    """Of numbers length is the absolute value and dot the product; what is of vectors alone is refused."""
+    minus = fields.field_constant(value=-2.0)
+    found = [fields.field_math(minus, NUMBER, operation=each) for each in (FieldOperation.LENGTH, FieldOperation.DOT)]
+    assert [float(field_values(each, PLACES[:1], 1.0)[0]) for each in found] == [2.0, -4.0]
+    for operation in (FieldOperation.NORMALIZE, FieldOperation.CROSS):
+        with pytest.raises(MpmNodesError, match="is of vectors"):
+            fields.field_math(minus, NUMBER, operation=operation)
+
+
+def test_values_out_of_range_are_told_with_the_node():
+    """A stiffness below 0, and a vector that is added to numbers of one's own."""
+    start = emit_box(SETTINGS, JELLY, size=(0.2, 0.2, 0.2))
+    with pytest.raises(MpmNodesError, match=r"set_attribute\.field: gives a stiffness_scale of -1"):
+        set_attribute(start, fields.field_constant(value=-1.0), NOW)
+    mine = set_attribute(start, NUMBER, NOW, attribute="mine")
+    with pytest.raises(MpmNodesError, match="another shape"):
+        set_attribute(mine, VECTOR, NOW, attribute="mine", combination=FieldCombination.ADD)

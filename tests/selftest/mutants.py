@@ -167,6 +167,8 @@ def _node(declaration: NodeDeclaration, registry: Registry) -> Document:
     for port in declaration.ports:
         for name, other in registry.nodes().items():
             fitting = [output.name for output in other.outputs if port.accepts(output.type)]
+            if declaration.id.startswith("force_") and port.name == "field" and name != "field_vector":
+                continue  # of the fields, forces take those of vectors
             if fitting and name != declaration.id and not any(knob.kind == "path" for knob in other.knobs):
                 inputs[port.name] = f"n_{name}.{fitting[0]}"
                 break

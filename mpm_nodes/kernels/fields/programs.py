@@ -30,7 +30,7 @@ from mpm_nodes.kernels.fields.noise import curl_noise, gradient_noise
 
 __all__ = ["MOST", "Code", "evaluate", "leaf_keys", "run_at"]
 
-MOST = 64
+MOST = 512
 """Operations of a program at most."""
 BIAS = 1 << 20
 """Added to the places of leaves, which may lie before the origin."""

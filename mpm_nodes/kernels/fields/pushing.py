@@ -116,6 +116,17 @@ def _kick(force, n, velocity, registers, dt, most, open_cell):
 
 
 @part
+def _drawn(force, n, velocity, registers, size, thick):
+    """Return the acceleration of a drag at most; what brings it to rest within a quarter of a cell is as good as more."""
+    value, rate = force[3 * n + 1], max(registers[3 * force[3 * n + 2]], 0.0)
+    x, y, z = velocity[0] - registers[3 * value], velocity[1] - registers[3 * value + 1], velocity[2] - registers[3 * value + 2]
+    speed = math.sqrt(x * x + y * y + z * z)
+    if force[3 * n] == SURFACE_DRAG:
+        rate *= thick
+    return min(rate * speed * (1.0 if force[3 * n] == DRAG else speed), 4.0 * speed * speed / size)
+
+
+@part
 def _push_at(k, cloud, matter, where, program, forces, dt, work):
     (offset, stride, cell), velocity, mass = cloud
     ranges, corners = where
@@ -123,7 +134,8 @@ def _push_at(k, cloud, matter, where, program, forces, dt, work):
     operations, rows, uniform, numbers, grids = program
     table, most, count = forces
     block, registers, given = ranges[k, 2], plain(scratch[k]), plain(told[k])
-    volume, size, cells, around = matter
+    volume, size, cells, around, places = matter
+    lying = places[block]
     cx, cy, cz = corners[block, 0], corners[block, 1], corners[block, 2]
     run_at(operations, (0, uniform), numbers, grids, 0.0, 0.0, 0.0, registers)
     strongest = 0.0
@@ -136,19 +148,21 @@ def _push_at(k, cloud, matter, where, program, forces, dt, work):
         place = cell / size * offset[p], cell / size * offset[stride + p], cell / size * offset[2 * stride + p]
         thick = float(volume[p]) / (m * size)
         now = float(velocity[p]), float(velocity[stride + p]), float(velocity[2 * stride + p])
-        u = v = w = 0.0
+        u = v = w = drawn = 0.0
         for n in range(count):
             value = table[3 * n + 1]
             if table[3 * n] == ACCELERATION:
                 u, v, w = u + registers[3 * value], v + registers[3 * value + 1], w + registers[3 * value + 2]
-            then = _kick(table, n, now, registers, dt, most[n], (block, place, cells, around, thick))
+            else:
+                drawn = max(drawn, _drawn(table, n, now, registers, size, thick))
+            then = _kick(table, n, now, registers, dt, most[n], (lying, place, cells, around, thick))
             given[4 * n + 0] += m * (then[0] - now[0])
             given[4 * n + 1] += m * (then[1] - now[1])
             given[4 * n + 2] += m * (then[2] - now[2])
             energy = then[0] * then[0] + then[1] * then[1] + then[2] * then[2]
             given[4 * n + 3] += 0.5 * m * (energy - now[0] * now[0] - now[1] * now[1] - now[2] * now[2])
             now = then
-        strongest = max(strongest, u * u + v * v + w * w)
+        strongest = max(strongest, u * u + v * v + w * w, drawn * drawn)
         if dt > 0.0:
             velocity[p], velocity[stride + p], velocity[2 * stride + p] = now[0], now[1], now[2]
     given[4 * count] = strongest
@@ -162,14 +176,15 @@ def push(cloud, matter, where, program, forces, dt, told):
         cloud: Placement (fixed-point offsets from the centres of the blocks, elements from row to row, size of a unit of them
             [m]); velocities, shape (3 stride,) [m/s], updated where dt is above 0; masses, shape (stride,) [kg].
         matter: Undeformed volumes, shape (stride,) [m^3]; cell size [m]; for drag of the surface f as `fill_cells_of_blocks` finds
-            it, and the blocks before and behind each along x, y and z, -1 for none, shape (6 blocks,), int32.
+            it, summed up over the blocks of one place; the places before and behind each along x, y and z, -1 for none, shape
+            (6 places,), int32; the place of each block, int32.
         where: First and last + 1 of the particles of each block, and the block, shape (n, 3); centres of the blocks [m], shape
             (blocks, 3), float64.
         program: Operations of all fields, how many of them are the same everywhere, numbers and grids, as `evaluate` takes them.
         forces: Of each its kind, the registers of its value and its rate, shape (3 n,), int32, and the most speed [m/s], float64.
         dt: [s]; 0 only to find the strongest.
         told: Written: of each block and force impulse [N s] and work [J], and behind the forces the square of the largest
-            acceleration that all of them give together [m^2/s^4], shape (n, 4 forces + 4), float64.
+            acceleration that all of them give together, and each drag [m^2/s^4], shape (n, 4 forces + 4), float64.
     """
     told[:] = 0.0
     (offset, stride, cell), velocity, mass = cloud
@@ -180,7 +195,7 @@ def push(cloud, matter, where, program, forces, dt, told):
     scratch = np.empty((ranges.shape[0], 3 * count))
     given = (
         ((plain(offset), stride, cell), plain(velocity), plain(mass)),
-        (plain(matter[0]), matter[1], plain(matter[2]), plain(matter[3])),
+        (plain(matter[0]), matter[1], plain(matter[2]), plain(matter[3]), plain(matter[4])),
         where,
         (plain(operations), count, uniform, plain(numbers), (plain(grids[0]), plain(grids[1]))),
         (plain(rows), plain(most), most.shape[0]),

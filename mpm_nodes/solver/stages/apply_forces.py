@@ -6,7 +6,7 @@ import math
 
 from mpm_nodes.data import A, Fact, Facts, Limit, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
 from mpm_nodes.graph.declare import costs, shared_among_ranks, stage
-from mpm_nodes.solver.forces import push_particles
+from mpm_nodes.solver.forces import push_particles, vary
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["apply_forces"]
@@ -22,14 +22,20 @@ PUSHED = Facts(
 )
 
 
+AHEAD = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Shares of the longest step at which forces with keys are measured before it: one may begin within the step."""
+
+
 def _longest_step(
     particles: A[ParticleStore, Reads("position", "velocity", "mass", "volume")], step: StepContext, *, cfl: float
 ) -> float:
-    """Return the step in which the largest acceleration of the substep before moves a particle at rest by `cfl` cells [s]."""
+    """Return the step in which the largest acceleration, of the substep before or to come, moves a particle by `cfl` cells [s]."""
     if not step.forces or not particles.count:
         return math.inf
-    if step.strongest is None:
-        step.strongest = push_particles(particles, step.forces, step.beginning, 0.0)[1]
+    ahead = min(step.time_left, step.dt_max)
+    if step.strongest is None or vary(step.forces):
+        frames = [step.beginning] if step.frame_at is None else [step.frame_at(step.time + share * ahead) for share in AHEAD]
+        step.strongest = max(push_particles(particles, step.forces, frame, 0.0)[1] for frame in frames)
     return math.sqrt(cfl * step.cell_size / step.strongest) if step.strongest > 0.0 else math.inf
 
 
