@@ -39,7 +39,7 @@ SETTABLE = (
 
 
 _LEAST = {"stiffness_scale": 1e-6, "tear_scale": 1e-6, "temperature": 0.0, "tension_scale": 0.0, "concentration": 0.0}
-"""Least values of attributes."""
+"""Least values of attributes; what a field gives below them is raised to them."""
 
 
 def _passed_attribute(told: PreflightContext) -> dict[str, Any]:
@@ -106,9 +106,8 @@ def set_attribute(
         held = np.asarray(particles.attributes.get(attribute, rest), float)
         values = held + values if combination is FieldCombination.ADD else held * values
     least = _LEAST.get(attribute)
-    if least is not None and len(values) and not float(values.min()) >= least:
-        raise MpmNodesError(
-            f"set_attribute.field: gives a {attribute} of {values.min():g}, and it is at least {least:g}; limit the field by "
-            "field_math maximum"
-        )
+    if least is not None and (low := values < least).any():
+        share = f"{100.0 * low.mean():.3g} % of the particles would have a {attribute} below {least:g}, down to {values.min():.3g}"
+        ctx.report("warning", where="field", message=f"{share}; they get {least:g}; limit the field by field_math maximum")
+        values = np.maximum(values, least)
     return dataclasses.replace(particles, attributes={**particles.attributes, attribute: values})

@@ -165,11 +165,13 @@ def test_numbers_have_a_length_and_a_product():
             fields.field_math(minus, NUMBER, operation=operation)
 
 
-def test_values_out_of_range_are_told_with_the_node():
-    """A stiffness below 0, and a vector that is added to numbers of one's own."""
-    start = emit_box(SETTINGS, JELLY, size=(0.2, 0.2, 0.2))
-    with pytest.raises(MpmNodesError, match=r"set_attribute\.field: gives a stiffness_scale of -1"):
-        set_attribute(start, fields.field_constant(value=-1.0), NOW)
+def test_values_out_of_range_are_raised_and_told():
+    """A stiffness below 0 becomes the least that there may be; a vector is not added to numbers of one's own."""
+    start, told = emit_box(SETTINGS, JELLY, size=(0.2, 0.2, 0.2)), []
+    ctx = FrameContext(1, report=lambda kind, **more: told.append((kind, more["message"])))
+    found = set_attribute(start, fields.field_constant(value=-1.0), ctx)
+    assert (found["stiffness_scale"] == 1e-6).all()
+    assert told[0][0] == "warning" and "100 % of the particles would have a stiffness_scale below 1e-06, down to -1" in told[0][1]
     mine = set_attribute(start, NUMBER, NOW, attribute="mine")
     with pytest.raises(MpmNodesError, match="another shape"):
         set_attribute(mine, VECTOR, NOW, attribute="mine", combination=FieldCombination.ADD)
