@@ -18,7 +18,7 @@ from mpm_nodes.nodes.unread import WiredIn, unread
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.scenes import block
 
-pytestmark = pytest.mark.phenomena("foam", "heat")
+pytestmark = pytest.mark.phenomena("foam", "heat", "projection")
 
 FOAM = "continuum_foam"
 NOTHING = WiredIn(frozenset(), *(0,) * (len(WiredIn._fields) - 1))
