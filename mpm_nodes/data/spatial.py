@@ -22,7 +22,7 @@ class FieldGrid:
     """Voxels of a sparse grid.
 
     Attributes:
-        leaves: Keys of its leaves of 8^3 voxels, ascending (`kernels.fields.programs.leaf_key`), int64.
+        leaves: Keys of its leaves of 8^3 voxels, ascending (`kernels.level_sets.vector_leaves.leaf_keys`), int64.
         voxels: Shape (512 leaves c,), float32: c numbers a voxel, one or three.
         to_index: From metres to voxel indices, shape (3, 4).
         parts: c.

@@ -96,7 +96,7 @@ def set_attribute(
     places = np.asarray(particles["position"], float)
     values = field_values(field, places, ctx.frame)
     if not np.isfinite(values).all():
-        raise MpmNodesError(f"set_attribute.field: is not finite everywhere in the matter of {attribute}")
+        raise MpmNodesError(f"set_attribute.field: is not finite everywhere in the matter, for {attribute}")
     if combination is not FieldCombination.SET and attribute in particles and particles[attribute].shape != values.shape:
         raise MpmNodesError(
             f"set_attribute.field: {attribute} of the particles has another shape than the field; set it, or take its length"

@@ -294,12 +294,12 @@ def field_vdb(
 
 
 def _field_grid(path: Path, grid: str) -> FieldGrid:
-    from mpm_nodes.kernels.fields.programs import leaf_keys
+    from mpm_nodes.kernels.level_sets.vector_leaves import leaf_keys
     from usd_io.volumes import read_volumes
 
     found = read_volumes(path, [grid])[grid]
     leaves, parts = found.level_set, 3 if found.kind == "vector" else 1
-    keys = leaf_keys(np.asarray(leaves.origins, np.int64).reshape(-1, 3))
+    keys = leaf_keys(leaves.origins)
     order = np.argsort(keys)
     voxels = np.ascontiguousarray(leaves.values, np.float32)[order].ravel()
     return FieldGrid(keys[order], voxels, np.linalg.inv(found.transform)[:3], parts)

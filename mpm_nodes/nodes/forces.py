@@ -33,6 +33,17 @@ def _masked(where: str, field: SpatialField, mask: SpatialField | None) -> Spati
     return field if mask is None else scaled(field, number(f"{where}.mask", mask))
 
 
+def _air(where: str, velocity: Vec3, field: SpatialField | None) -> SpatialField:
+    """Return the velocities of the air."""
+    if field is None:
+        return constant(velocity)
+    if not field.vector:
+        raise MpmNodesError(
+            f"{where}.field: is a field of numbers, and velocities are vectors; multiply it by field_vector with field_math"
+        )
+    return SpatialField("ADD", (constant(velocity), field), vector=True)
+
+
 @node(category="Force", label="Acceleration", preflight=tried(__name__, "force_acceleration", "field", "mask"))
 def force_acceleration(
     field: SpatialField | None = None,
@@ -83,12 +94,7 @@ def force_wind(
     Raises:
         MpmNodesError: The field is one of numbers, or the mask one of vectors.
     """
-    value = constant(velocity)
-    if field is not None:
-        if not field.vector:
-            raise MpmNodesError("force_wind.field: is a field of numbers; velocities are vectors")
-        value = SpatialField("ADD", (value, field), vector=True)
-    return BodyForce(value, _masked("force_wind", constant(drag), mask), quadratic)
+    return BodyForce(_air("force_wind", velocity, field), _masked("force_wind", constant(drag), mask), quadratic)
 
 
 @node(category="Force", label="Air Drag", preflight=tried(__name__, "force_air", "field", "mask"))
@@ -115,13 +121,8 @@ def force_air(
     Raises:
         MpmNodesError: The field is one of numbers, or the mask one of vectors.
     """
-    value = constant(velocity)
-    if field is not None:
-        if not field.vector:
-            raise MpmNodesError("force_air.field: is a field of numbers; velocities are vectors")
-        value = SpatialField("ADD", (value, field), vector=True)
     half = SpatialField("MULTIPLY", (scaled(constant(density), constant(coefficient)), constant(0.5)))
-    return BodyForce(value, _masked("force_air", half, mask), quadratic=True, surface=True)
+    return BodyForce(_air("force_air", velocity, field), _masked("force_air", half, mask), quadratic=True, surface=True)
 
 
 @node(category="Force", label="Vortex", preflight=tried(__name__, "force_vortex", "mask"))

@@ -41,7 +41,7 @@ class _Table(NamedTuple):
 def push_particles(particles: ParticleStore, forces: Sequence[BodyForce], frame: float, dt: float) -> tuple[list[Delivered], float]:
     """Change the velocities of particles by forces.
 
-    Returns what each gave, and the largest acceleration that all of them together give a particle [m/s^2]; drags do not count.
+    Returns what each gave, and the largest acceleration that they or one drag give a particle [m/s^2].
 
     Args:
         particles: Particles.
@@ -50,7 +50,7 @@ def push_particles(particles: ParticleStore, forces: Sequence[BodyForce], frame:
         dt: [s]; 0 changes nothing, and only finds the largest acceleration.
 
     Raises:
-        MpmNodesError: A velocity is not finite.
+        MpmNodesError: What a force gives is not finite.
     """
     table, ranges = _table(forces, frame), particles.ranges
     told = np.empty((len(ranges), 4 * len(forces) + 4))

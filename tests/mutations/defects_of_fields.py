@@ -59,7 +59,7 @@ DEFECTS = (
     Defect(
         "air reaches one cell into matter",
         "mpm_nodes/kernels/fields/pushing.py",
-        "        lee += _filled_at(block, i + 2 * a, j + 2 * b, k + 2 * c, cells, around)\n",
+        "        windward += _filled_at(block, i + 2 * a, j + 2 * b, k + 2 * c, cells, around)\n",
         "",
         f"{_FORCES}::test_air_stays_outside_of_matter",
     ),

@@ -27,13 +27,12 @@ from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.lend import plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.fields.noise import curl_noise, gradient_noise
+from mpm_nodes.kernels.level_sets.vector_leaves import BIAS
 
-__all__ = ["MOST", "Code", "evaluate", "leaf_keys", "run_at"]
+__all__ = ["MOST", "Code", "evaluate", "run_at"]
 
 MOST = 512
 """Operations of a program at most."""
-BIAS = 1 << 20
-"""Added to the places of leaves, which may lie before the origin."""
 CHUNK = 256
 """Places of one call of the loop."""
 
@@ -147,21 +146,15 @@ def _noise(code, x, y, z, numbers, first):
     return value, value, value
 
 
-def leaf_keys(origins):
-    """Return the numbers that the leaves of a grid are sorted by, int64, shape (n,), of their first voxels, shape (n, 3)."""
-    i, j, k = (origins >> 3).T
-    return ((i + BIAS) << 42) | ((j + BIAS) << 21) | (k + BIAS)
-
-
 @part
 def _leaf_key(i, j, k):
+    """Return what `vector_leaves.leaf_keys` does, of one leaf."""
     return ((i + BIAS) << 42) | ((j + BIAS) << 21) | (k + BIAS)
 
 
 @part
-def _leaf_of(i, j, k, leaves, first, count):
-    """Return the place of the leaf that holds a voxel, -1 for none."""
-    key = _leaf_key(i >> 3, j >> 3, k >> 3)
+def _leaf_of(key, leaves, first, count):
+    """Return the place of the leaf with a key, -1 for none."""
     low, high = first, first + count
     while low < high:
         middle = (low + high) >> 1
@@ -191,7 +184,7 @@ def _sampled(x, y, z, numbers, at, leaves, voxels):
         a, b, c = i + (corner >> 2), j + ((corner >> 1) & 1), k + (corner & 1)
         key = _leaf_key(a >> 3, b >> 3, c >> 3)
         if key != known:
-            leaf, known = _leaf_of(a, b, c, leaves, first, count), key
+            leaf, known = _leaf_of(key, leaves, first, count), key
         weight = (u if corner >> 2 else 1.0 - u) * (v if (corner >> 1) & 1 else 1.0 - v) * (w if corner & 1 else 1.0 - w)
         if leaf < 0:
             r, s, t = r + weight * outside, s + weight * outside, t + weight * outside

@@ -83,9 +83,9 @@ def _open_area(block, place, wind, cells, around):
         a = (1 if along > 0.0 else -1) if axis == 0 else 0
         b = (1 if along > 0.0 else -1) if axis == 1 else 0
         c = (1 if along > 0.0 else -1) if axis == 2 else 0
-        lee = _filled_at(block, i + a, j + b, k + c, cells, around)
-        lee += _filled_at(block, i + 2 * a, j + 2 * b, k + 2 * c, cells, around)
-        area += abs(along) * max(1.0 - lee / own, 0.0)
+        windward = _filled_at(block, i + a, j + b, k + c, cells, around)
+        windward += _filled_at(block, i + 2 * a, j + 2 * b, k + 2 * c, cells, around)
+        area += abs(along) * max(1.0 - windward / own, 0.0)
     return area / speed if speed > 0.0 else 0.0
 
 

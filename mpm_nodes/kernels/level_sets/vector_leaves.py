@@ -19,8 +19,7 @@ def sample_vectors(origins: np.ndarray, values: np.ndarray, points: np.ndarray) 
 
     Voxels outside every leaf are left out of the average.
     """
-    leaves = np.asarray(origins, np.int64) >> 3
-    keys = _keys(leaves)
+    keys = leaf_keys(origins)
     order = np.argsort(keys)
     vectors, held = np.zeros((len(points), 3)), np.zeros(len(points), np.bool_)
     points = np.ascontiguousarray(points, np.float64)
@@ -29,7 +28,9 @@ def sample_vectors(origins: np.ndarray, values: np.ndarray, points: np.ndarray) 
     return vectors, held
 
 
-def _keys(leaves: np.ndarray) -> np.ndarray:
+def leaf_keys(origins: np.ndarray) -> np.ndarray:
+    """Return the numbers that leaves are sorted by, int64, shape (n,), of their first voxels, shape (n, 3)."""
+    leaves = np.asarray(origins, np.int64) >> 3
     return ((leaves[:, 0] + BIAS) << 42) | ((leaves[:, 1] + BIAS) << 21) | (leaves[:, 2] + BIAS)
 
 

@@ -44,7 +44,7 @@ def _longest_step(
 @stage(
     label="Apply Forces",
     facts=(PUSHED,),
-    limits=(Limit("force", _longest_step, cause="a force is too strong", cure="weaken the force, or give it a speed limit"),),
+    limits=(Limit("force", _longest_step, cause="a force is too strong", cure="weaken the force"),),
 )
 def apply_forces(
     particles: A[ParticleStore, Reads("position", "velocity", "mass", "volume"), Writes("velocity")],
