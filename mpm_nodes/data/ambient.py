@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from mpm_nodes.data.errors import MpmNodesError
 
-__all__ = ["Ambient", "SpaceField", "air_of"]
+__all__ = ["Ambient", "SpaceField", "air_of", "at_frame"]
+
+
+Given = TypeVar("Given")
+
+
+def at_frame(given: Given, frame: float) -> Given:
+    """Return a field, or whatever else changes, as it is at a (fractional) frame; itself where it does not change."""
+    change = getattr(given, "at_frame", None)
+    return given if change is None else change(frame)
 
 
 class SpaceField(Protocol):
@@ -24,7 +33,7 @@ class SpaceField(Protocol):
 class Ambient:
     """Air, heat made in places, or a factor on the tension in places, over the frame interval that ends at the cooked frame.
 
-    Its numbers may carry keys, and its fields may change over the interval (`FieldCourse`).
+    Its numbers may carry keys, and its fields may change over the interval (`at_frame`).
 
     Attributes:
         air: Temperatures of the air [K]; None: it says nothing of the air.

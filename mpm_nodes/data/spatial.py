@@ -19,12 +19,12 @@ class PerFrame:
 
 @dataclass(frozen=True, eq=False)
 class FieldGrid:
-    """Voxels of a sparse grid.
+    """Voxels of a sparse grid, or values on cubes of a lattice.
 
     Attributes:
-        leaves: Keys of its leaves of 8^3 voxels, ascending (`kernels.level_sets.vector_leaves.leaf_keys`), int64.
-        voxels: Shape (512 leaves c,), float32: c numbers a voxel, one or three.
-        to_index: From metres to voxel indices, shape (3, 4).
+        leaves: Keys of leaves of 8^3 voxels (`kernels.level_sets.vector_leaves.leaf_keys`), or of cubes, ascending, int64.
+        voxels: Shape (512 leaves c,), float32: c numbers a voxel, one or three, NaN where it holds none; of cubes (leaves,).
+        to_index: From metres to indices of voxels or cubes, shape (3, 4).
         parts: c.
     """
 
@@ -39,10 +39,11 @@ class SpatialField:
     """A number or a vector at every place and frame.
 
     Attributes:
-        operation: What makes it of the inputs: the name of a `kernels.fields.programs.Code`.
-        inputs: Fields, three at most.
+        operation: What makes it of the inputs: the name of a `kernels.fields.programs.Code`, or COURSE: the inputs, one a frame of
+            its numbers, straight in between.
+        inputs: Fields, three at most; of a COURSE any number.
         numbers: Numbers of the operation; they may carry keys, and be `PerFrame`.
-        grid: Of a GRID, with the value outside as its number.
+        grid: Of a GRID, whose numbers are the value outside and whether what the grid does not hold is left out; of CUBES.
         vector: Whether it is a vector; a number is the same along all three axes.
     """
 

@@ -305,12 +305,12 @@ class Collider:
         dt_max: Longest substep while it is there [s].
         clamp: Whether what lies inside stays there, held by the grid alone; else it is pushed out.
         temperature: Of its surface [K]; keys travel in it. None: no heat passes through it.
-        temperatures: Of places on its surface, in the world; a `FieldCourse` where they change. None: `temperature` everywhere.
+        temperatures: Of places on its surface, in the world; they may change (`at_frame`). None: `temperature` everywhere.
         conductance: Of the contact between matter and body [W/(m^2 K)]; infinite: matter at the surface has its temperature.
         heat_flux: Heat that comes through its surface into matter on it, whatever the temperatures [W/m^2]; keys travel in it.
         contact_angle: Angle between its surface and that of a liquid on it, through the liquid [degrees]; None: that of the solve.
         contact_hysteresis: Advancing less receding angle, which lie evenly around the contact angle [degrees].
-        wetting: k_SL / k_LG of places on its surface, in the world; a `FieldCourse` where they change. None: that of the contact
+        wetting: k_SL / k_LG of places on its surface, in the world; they may change (`at_frame`). None: that of the contact
             angle everywhere.
         still: Whether it is known to stand still in every frame.
         look: Name of how renderers shade its mesh (`materials.looks`); empty: as a plain body, or as the floor where it is level.

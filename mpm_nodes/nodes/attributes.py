@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import math
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, A, FrameContext, MpmNodesError, Particles, SpatialField
+from mpm_nodes.data import ATTRIBUTES, A, FrameContext, MpmNodesError, Particles, SpatialField, Unitless
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.nodes.bodies import passed_on
+from mpm_nodes.nodes.fields import constant
 
 _START = NotKeyable("it is what particles begin with")
 
@@ -38,8 +40,14 @@ SETTABLE = (
 """Attributes of the table that particles may begin with otherwise; those of users may be any other name."""
 
 
-_LEAST = {"stiffness_scale": 1e-6, "tear_scale": 1e-6, "temperature": 0.0, "tension_scale": 0.0, "concentration": 0.0}
-"""Least values of attributes; what a field gives below them is raised to them."""
+_LIMITS = {
+    "stiffness_scale": (1e-6, math.inf),
+    "tear_scale": (1e-6, math.inf),
+    "temperature": (0.0, math.inf),
+    "tension_scale": (0.0, math.inf),
+    "concentration": (0.0, 1.0),
+}
+"""Least and largest values of attributes; what a field gives beyond them is brought back to them."""
 
 
 def _passed_attribute(told: PreflightContext) -> dict[str, Any]:
@@ -49,15 +57,29 @@ def _passed_attribute(told: PreflightContext) -> dict[str, Any]:
     for facts in told.inputs.get("field", ())[:1]:
         if "vector" in facts:
             _refuse_misfit(attribute, facts["vector"])
-    marked = {"heat_source": {"heated": True}, "tension_scale": {"scaled": True}}
+    wired = bool(told.inputs.get("field"))
+    if not wired:
+        _refuse_misfit(attribute, False)
+        _checked_value(attribute, told.knobs["value"], told.knobs["combination"])
+    heated = wired or told.knobs["value"] != 0.0
+    marked = {"heat_source": {"heated": heated}, "tension_scale": {"scaled": True}}
     return {**passed_on(told, attribute), **marked.get(attribute, {})}
+
+
+def _checked_value(attribute: str, value: float, combination: FieldCombination) -> None:
+    """Refuse a number that the attribute cannot have."""
+    low, high = _LIMITS.get(attribute, (-math.inf, math.inf))
+    if not math.isfinite(value) or (combination is FieldCombination.SET and not low <= value <= high):
+        raise MpmNodesError(f"set_attribute.value: is {value:g}; {attribute} lies from {low:g} to {high:g}")
 
 
 def _refuse_misfit(attribute: str, vector: bool) -> None:
     known = ATTRIBUTES.get(attribute)
     if known is not None and vector != (known.shape == (3,)):
         needed = "vectors" if known.shape == (3,) else "numbers"
-        raise MpmNodesError(f"set_attribute.field: {attribute} needs a field of {needed}; see field_vector and field_math")
+        raise MpmNodesError(
+            f"set_attribute.field: {attribute} needs a field of {needed}; wire one in, see field_vector and field_math"
+        )
 
 
 def _checked_name(attribute: str) -> None:
@@ -70,20 +92,22 @@ def _checked_name(attribute: str) -> None:
 @node(category="Emit", label="Set Attribute", preflight=_passed_attribute)
 def set_attribute(
     particles: Particles,
-    field: SpatialField,
     ctx: FrameContext,
+    field: SpatialField | None = None,
     *,
     attribute: A[str, _START] = "stiffness_scale",
+    value: A[float, Unitless, _START] = 1.0,
     combination: FieldCombination = FieldCombination.SET,
 ) -> Particles:
-    """Give particles the values of a field where they begin: softer here than there, hot below, fast on one side.
+    """Give particles a number, or the values of a field where they begin: softer here than there, hot below, fast on one side.
 
     Args:
         particles: Particles of an emitter, or the template of a stream.
-        field: The field; a vector for velocities.
+        field: The field; a vector for velocities. Without it all get `value`.
         attribute: Its name: velocity [m/s], stiffness_scale, temperature [K], tear_scale, tension_scale, concentration, heat_source
             [W/m^3], freezing_shift [K], volume_change, or a name of yours that is carried along.
-        combination: Whether the field takes the place of what is there, is added, or multiplies it.
+        value: The number that all get where no field is wired.
+        combination: Whether it takes the place of what is there, is added, or multiplies it.
 
     Raises:
         MpmNodesError: The attribute is none that particles begin with, or the field does not fit or is not finite.
@@ -92,6 +116,9 @@ def set_attribute(
 
     _checked_name(attribute)
     known = ATTRIBUTES.get(attribute)
+    if field is None:
+        _checked_value(attribute, value, combination)
+        field = constant(value)
     _refuse_misfit(attribute, field.vector)
     places = np.asarray(particles["position"], float)
     values = field_values(field, places, ctx.frame)
@@ -105,9 +132,12 @@ def set_attribute(
         rest = known.rest_values(len(places)) if known is not None else np.zeros_like(values)
         held = np.asarray(particles.attributes.get(attribute, rest), float)
         values = held + values if combination is FieldCombination.ADD else held * values
-    least = _LEAST.get(attribute)
-    if least is not None and (low := values < least).any():
-        share = f"{100.0 * low.mean():.3g} % of the particles would have a {attribute} below {least:g}, down to {values.min():.3g}"
-        ctx.report("warning", where="field", message=f"{share}; they get {least:g}; limit the field by field_math maximum")
-        values = np.maximum(values, least)
+    low, high = _LIMITS.get(attribute, (-math.inf, math.inf))
+    if (beyond := (values < low) | (values > high)).any():
+        share = (
+            f"{100.0 * beyond.mean():.3g} % of the particles would have a {attribute} from {values.min():.3g} to {values.max():.3g}"
+        )
+        message = f"{share}; they get {low:g} at least and {high:g} at most; limit the field by field_math"
+        ctx.report("warning", where="field", message=message)
+        values = np.clip(values, low, high)
     return dataclasses.replace(particles, attributes={**particles.attributes, attribute: values})

@@ -72,7 +72,7 @@ def tension_of(particles: Particles) -> np.ndarray:
     """Return the surface tension of the particles' matter against air [N/m], shape (n,), float32, as set_tension takes it.
 
     That is the material's at the temperature and concentration of each particle, times `tension_scale` where they have it. Fields
-    in places (tension_field_vdb) are not counted: they belong to the solve.
+    in places (tension_field) are not counted: they belong to the solve.
 
     Source: C21 section 3.3.
     """

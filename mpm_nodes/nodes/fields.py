@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import importlib
 import inspect
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,6 @@ import numpy as np
 from mpm_nodes.data import (
     A,
     Degrees,
-    FieldGrid,
-    FrameContext,
     GraphSettings,
     Metres,
     MpmNodesError,
@@ -29,13 +27,10 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph.declare.declarations import Preflight, PreflightContext
 from mpm_nodes.graph.declare.decorators import node
-from mpm_nodes.graph.time.keys import KeyedNumber, KeysTravel, NotKeyable
-from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
-from mpm_nodes.nodes.collider_files import stamp
+from mpm_nodes.graph.time.keys import KeyedNumber, KeyedVector, KeysTravel, NotKeyable
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
-from mpm_nodes.nodes.values_of_files import Interpolation, blended_files, files_contents
 
-__all__ = ["constant", "number", "place", "scaled", "tried"]
+__all__ = ["ShapeOutput", "constant", "gradient", "inside_of", "moved", "number", "place", "refuse_vectors", "scaled", "tried"]
 
 _Number = A[float, Unitless, KeysTravel()]
 _Place = A[Vec3, Metres, KeysTravel()]
@@ -44,7 +39,15 @@ _FIXED = NotKeyable("only what moves and scales a field takes keys")
 
 
 def constant(value: float | tuple[float, ...]) -> SpatialField:
-    """Return the field of a number or a vector, which may carry keys."""
+    """Return the field of a number or a vector, which may carry keys.
+
+    Raises:
+        MpmNodesError: One of its numbers is not finite.
+    """
+    values = [key[1] for key in value.keys] if isinstance(value, (KeyedNumber, KeyedVector)) else [value]
+    for each in values:
+        if not np.isfinite(each).all():
+            raise MpmNodesError(f"a field has the value {each}; give finite numbers")
     if isinstance(value, tuple):
         return SpatialField("CONSTANT", (), (value,), vector=True)
     return SpatialField("CONSTANT", (), (value, value, value))
@@ -66,7 +69,7 @@ def scaled(field: SpatialField, *factors: SpatialField | None) -> SpatialField:
     return field
 
 
-def _moved(centre: Vec3, turn: np.ndarray | None = None, size: float = 1.0) -> SpatialField:
+def moved(centre: Vec3, turn: np.ndarray | None = None, size: float = 1.0) -> SpatialField:
     """Return the place in the axes of something that is turned, at a centre and of a size."""
     rows = tuple(float(each) for each in (np.eye(3) if turn is None else turn).ravel())
     return SpatialField("MOVED", (place(),), (*rows, centre, size, size, size), vector=True)
@@ -83,8 +86,23 @@ def number(where: str, field: SpatialField) -> SpatialField:
     return field
 
 
+def refuse_vectors(told: PreflightContext, *places: str) -> None:
+    """Refuse, before the cook, fields of vectors at ports that need numbers.
+
+    Args:
+        told: What the node is told.
+        places: "node.port".
+
+    Raises:
+        MpmNodesError: One is wired.
+    """
+    for where in places:
+        for facts in told.inputs.get(where.partition(".")[2], ()):
+            number(where, SpatialField("CONSTANT", vector=facts.get("vector", False)))
+
+
 def tried(module: str, name: str, *ports: str) -> Preflight:
-    """Return the preflight of a node of fields: it is made of stand-ins, so that what does not fit is told before the cook.
+    """Return the preflight of a node of fields: it is made, so that what does not fit is told before the cook.
 
     Args:
         module: Where the node is.
@@ -98,13 +116,13 @@ def tried(module: str, name: str, *ports: str) -> Preflight:
         given: dict[str, Any] = {}
         for port in ports:
             for facts in told.inputs.get(port, ())[:1]:
-                if "vector" not in facts:  # a user's field: what it is shows in the cook
+                if "field" not in facts:  # a user's field: what it is shows in the cook
                     return pushes
-                given[port] = SpatialField("CONSTANT", (), (0.0, 0.0, 0.0), vector=facts["vector"])
+                given[port] = facts["field"]
         if "settings" in inspect.signature(make).parameters:
             given["settings"] = told.settings
         found = make(**given, **told.knobs)
-        return {"vector": found.vector} if isinstance(found, SpatialField) else pushes
+        return {"vector": found.vector, "field": found} if isinstance(found, SpatialField) else pushes
 
     return preflight
 
@@ -177,7 +195,7 @@ def field_noise(
 
     Source: Perlin 2002; Bridson and Hourihan 2007, eq. 1.
     """
-    where = _moved(translate, size=size)
+    where = moved(translate, size=size)
     time = PerFrame(evolution / settings.fps)
     curl = kind is NoiseKind.CURL
     found = SpatialField(_NOISE_CODES[kind], (where,), (time, seed, octaves, repeat, repeat, repeat), vector=curl)
@@ -234,75 +252,13 @@ def field_shape(
     """
     codes = {FieldShape.BALL: "SPHERE", FieldShape.BOX: "BOX", FieldShape.CAPSULE: "CAPSULE", FieldShape.HALF_SPACE: "PLANE"}
     numbers: tuple[float, ...] = (radius, 0.5 * length) if shape is not FieldShape.BOX else tuple(0.5 * each for each in size)
-    distance = SpatialField(codes[shape], (_moved(centre, turn_matrix(rotation, orientation)),), numbers)
-    if output is ShapeOutput.DISTANCE:
-        return distance
+    distance = SpatialField(codes[shape], (moved(centre, turn_matrix(rotation, orientation)),), numbers)
+    return distance if output is ShapeOutput.DISTANCE else inside_of(distance, falloff)
+
+
+def inside_of(distance: SpatialField, falloff: float) -> SpatialField:
+    """Return a field that is 1 where a distance is below 0, and falls off to 0 smoothly within a way [m]."""
     return SpatialField("REMAPPED", (distance,), (0.0, falloff, 1.0, 0.0, 2.0))
-
-
-def _told_of_grid(told: PreflightContext) -> dict[str, Any]:
-    """Preflight: what is wrong with the file of the first frame is told now."""
-    return {"vector": field_vdb(FrameContext(told.settings.start, told.settings), told.kept, **told.knobs).vector}
-
-
-@node(category="Field", label="Field from VDB", preflight=_told_of_grid, contents={"path": files_contents})
-def field_vdb(
-    ctx: FrameContext,
-    kept: Kept = NOTHING_KEPT,
-    *,
-    path: Path,
-    grid: str = "vel",
-    sequence: bool = False,
-    interpolation: Interpolation = Interpolation.LINEAR,
-    frame_offset: int = 0,
-    outside: _Number = 0.0,
-    strength: _Number = 1.0,
-    translate: _Place = (0.0, 0.0, 0.0),
-    scale: A[float, Unitless, Range(min=0.0, exclusive_min=True, soft_max=100.0), _FIXED] = 1.0,
-) -> SpatialField:
-    """Be what a grid of a .vdb file says: the velocities of smoke that carries matter along, a density as a mask, a distance.
-
-    Between voxels values are trilinear. Files of a sequence and keys are sampled at every substep.
-
-    Args:
-        path: The file; for a sequence any of its files (name.0001.vdb) or a pattern (name.####.vdb).
-        grid: Name of a grid of numbers or of vectors.
-        sequence: One file a frame.
-        interpolation: What a sequence is between two frames: `linear` blends its files, `held` keeps each until the next.
-        frame_offset: Added to the frame number to find the file of a sequence.
-        outside: Value where the grid has no voxels.
-        strength: Factor on the values.
-        translate: Moves the grid.
-        scale: Factor on all lengths of the file, for files that are not in metres.
-
-    Raises:
-        InputError: A file cannot be read, or has no such grid.
-    """
-
-    def of(file: Path) -> SpatialField:
-        voxels = kept.get(("field", *stamp(file), grid), lambda: _field_grid(file, grid))
-        return SpatialField("GRID", (_moved(translate, size=scale),), (outside,), vector=voxels.parts == 3, grid=voxels)
-
-    found = blended_files(ctx, path, frame_offset if sequence else None, interpolation, of)
-    if len(found) == 1:
-        return scaled(found[0][1], constant(strength))
-    (begin, first), (end, second) = found
-    if first.vector != second.vector:
-        raise MpmNodesError(f"field_vdb.grid: '{grid}' holds numbers in one file of the sequence {path} and vectors in another")
-    share = constant(KeyedNumber(((begin, 0.0, "linear"), (end, 1.0, "linear"))))
-    return scaled(SpatialField("MIX", (first, second, share), vector=first.vector), constant(strength))
-
-
-def _field_grid(path: Path, grid: str) -> FieldGrid:
-    from mpm_nodes.kernels.level_sets.vector_leaves import leaf_keys
-    from usd_io.volumes import read_volumes
-
-    found = read_volumes(path, [grid])[grid]
-    leaves, parts = found.level_set, 3 if found.kind == "vector" else 1
-    keys = leaf_keys(leaves.origins)
-    order = np.argsort(keys)
-    voxels = np.ascontiguousarray(leaves.values, np.float32)[order].ravel()
-    return FieldGrid(keys[order], voxels, np.linalg.inv(found.transform)[:3], parts)
 
 
 class RampForm(enum.Enum):
@@ -345,9 +301,57 @@ def field_ramp(
         if not long > 0.0:
             raise MpmNodesError(f"field_ramp.direction: is {tuple(direction)}; give one that is not 0")
         axis = constant(tuple(each / long for each in direction))
-        field = SpatialField("DOT", (_moved(origin), axis))
+        field = SpatialField("DOT", (moved(origin), axis))
     mode = {RampForm.ENDLESS: 0.0, RampForm.LINEAR: 1.0, RampForm.SMOOTH: 2.0}[interpolation]
     return SpatialField("REMAPPED", (number("field_ramp.field", field),), (low, high, from_value, to_value, mode))
+
+
+@node(category="Field", label="Field Gradient", preflight=tried(__name__, "field_gradient", "field"))
+def field_gradient(
+    field: SpatialField,
+    settings: GraphSettings,
+    *,
+    step: A[float, Metres, Range(min=0.0, soft_max=1.0), _FIXED] = 0.0,
+) -> SpatialField:
+    """Be the slope of a field: a vector that points where it grows fastest, as long as it grows by in a metre.
+
+    Of a distance it points away from the surface, with length 1. Its source is evaluated six times.
+
+    Args:
+        field: A field of numbers.
+        step: Way over which differences are taken, half of it to each side; 0 takes a cell.
+
+    Raises:
+        MpmNodesError: The field is one of vectors.
+    """
+    return gradient(number("field_gradient.field", field), step or settings.cell_size)
+
+
+def gradient(field: SpatialField, step: float) -> SpatialField:
+    """Return the gradient of a field of numbers, by differences over a step [m] around each place."""
+    total: SpatialField | None = None
+    for axis in np.eye(3):
+        ends = [_shifted(field, (side * step * axis).tolist()) for side in (0.5, -0.5)]
+        slope = SpatialField("DIVIDE", (SpatialField("SUBTRACT", tuple(ends)), constant(step)))
+        along = scaled(constant(tuple(axis.tolist())), slope)
+        total = along if total is None else SpatialField("ADD", (total, along), vector=True)
+    assert total is not None
+    return total
+
+
+def _shifted(field: SpatialField, offset: list[float]) -> SpatialField:
+    """Return a field as it is at an offset from each place."""
+    elsewhere = SpatialField("ADD", (_PLACE, constant(tuple(offset))), vector=True)
+    known: dict[int, SpatialField] = {id(_PLACE): elsewhere}
+
+    def of(each: SpatialField) -> SpatialField:
+        if id(each) not in known:
+            inputs = tuple(map(of, each.inputs))
+            same = all(new is old for new, old in zip(inputs, each.inputs, strict=True))
+            known[id(each)] = each if same else dataclasses.replace(each, inputs=inputs)
+        return known[id(each)]
+
+    return of(field)
 
 
 class FieldOperation(enum.Enum):

@@ -21,7 +21,7 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
-from mpm_nodes.nodes.fields import constant, number, place, scaled, tried
+from mpm_nodes.nodes.fields import constant, gradient, number, place, scaled, tried
 
 _Place = A[Vec3, Metres, KeysTravel()]
 _Speed = A[float, MetresPerSecond, Range(min=0.0, soft_max=20.0), KeysTravel()]
@@ -163,9 +163,10 @@ def force_vortex(
     return BodyForce(_masked("force_vortex", value, mask), most_speed=speed_limit)
 
 
-@node(category="Force", label="Attraction", preflight=tried(__name__, "force_attraction", "mask"))
+@node(category="Force", label="Attraction", preflight=tried(__name__, "force_attraction", "mask", "distance"))
 def force_attraction(
     mask: SpatialField | None = None,
+    distance: SpatialField | None = None,
     *,
     centre: _Place = (0.0, 0.0, 0.0),
     strength: _Acceleration = 10.0,
@@ -173,10 +174,12 @@ def force_attraction(
     falloff: A[float, NotKeyable("it is another law"), Range(min=-1.0, max=4.0)] = 0.0,
     speed_limit: _Speed = 0.0,
 ) -> BodyForce:
-    """Draw matter to a point, or throw it away from one: a magnet, a blast. Key the strength for an explosion.
+    """Draw matter to a point or a surface, or throw it away: a magnet, a blast, a goal shape. Key the strength for an explosion.
 
     Args:
         mask: Factor: 1 where it acts, 0 where it does not.
+        distance: Distance from a surface [m], below 0 inside (field_collider, field_shape, field_vdb): it draws to the nearest
+            point of it, from inside too, in place of to the centre.
         centre: The point.
         strength: Acceleration at the radius towards the point; below 0 away from it.
         radius: Distance at which the strength holds.
@@ -185,11 +188,14 @@ def force_attraction(
         speed_limit: Speed beyond which it makes nothing faster; 0: there is none.
 
     Raises:
-        MpmNodesError: The mask is a field of vectors.
+        MpmNodesError: The mask or the distance is a field of vectors.
     """
-    arm = SpatialField("SUBTRACT", (constant(centre), place()), vector=True)
-    distance = SpatialField("LENGTH", (arm,))
-    reach = SpatialField("MAXIMUM", (distance, constant(radius)))
+    if distance is None:
+        arm = SpatialField("SUBTRACT", (constant(centre), place()), vector=True)
+    else:
+        away = gradient(number("force_attraction.distance", distance), 0.01 * radius)
+        arm = scaled(SpatialField("NORMALIZE", (away,), vector=True), distance, constant(-1.0))
+    reach = SpatialField("MAXIMUM", (SpatialField("LENGTH", (arm,)), constant(radius)))
     share = SpatialField("DIVIDE", (arm, reach), vector=True)
     fading = SpatialField("POWER", (SpatialField("DIVIDE", (constant(radius), reach)), constant(falloff)))
     value = scaled(share, fading, constant(strength))

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mpm_nodes.data import Material
-from mpm_nodes.physics.contract import MaterialNumber, Physics
+from mpm_nodes.physics.contract import MaterialNumber, Physics, RetiredNode
 from mpm_nodes.user_files import import_from_folder, user_folders
 
-__all__ = ["DECLARATION", "MaterialNumber", "Physics", "all_physics", "with_further"]
+__all__ = ["DECLARATION", "MaterialNumber", "Physics", "RetiredNode", "all_physics", "with_further"]
 
 DECLARATION = "physics.py"
 """File that makes a folder a phenomenon: its `PHYSICS`."""

@@ -16,7 +16,7 @@ import numpy as np
 from mpm_nodes.data import Material
 from mpm_nodes.user_files import named_places
 
-__all__ = ["MaterialNumber", "Physics", "StagesOfPlan"]
+__all__ = ["MaterialNumber", "Physics", "RetiredNode", "StagesOfPlan"]
 
 
 class StagesOfPlan(Protocol):
@@ -49,6 +49,23 @@ class MaterialNumber(NamedTuple):
     node: str
     functions: Mapping[str, str] = MappingProxyType({})
     laws: str = ""
+
+
+@dataclass(frozen=True)
+class RetiredNode:
+    """What stands for a retired type of node.
+
+    Attributes:
+        make: Returns the nodes that stand for one, by name, each with its type, knobs and inputs, given the knobs and inputs of
+            the one, the version that the file names, and the frame at which the shot starts. The node called "" keeps its name;
+            the others get it in front of theirs. An input ".other" is a wire from the new node called "other".
+        knobs: Names of the knobs that it had.
+        ports: Names of its inputs.
+    """
+
+    make: Callable[[dict[str, Any], dict[str, Any], int | None, int], Mapping[str, dict[str, Any]]]
+    knobs: tuple[str, ...]
+    ports: tuple[str, ...] = ()
 
 
 def _no_more(materials: Sequence[Material]) -> tuple[Material, ...]:
@@ -91,6 +108,7 @@ class Physics:
         warnings_on_ranks: Yields what in these plans is shared among ranks, and costs more than on one.
         unread: Yields what of the materials has no effect in the stages of these plans; the last argument says whether a
             collider has a temperature or a flux of heat.
+        retired: By type of nodes that it once had, what stands for them in graph files.
     """
 
     package: str
@@ -108,6 +126,7 @@ class Physics:
     compiled_for: Mapping[str, Callable[[Callable[[str], Material]], tuple[Material, ...]]] = field(default_factory=dict)
     warnings_on_ranks: Callable[[Sequence[StagesOfPlan]], Iterator[str]] = _no_texts
     unread: Callable[[Sequence[Material], Sequence[StagesOfPlan], bool], Iterator[str]] = _no_texts
+    retired: Mapping[str, RetiredNode] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +14,7 @@ from mpm_nodes.data import FieldGrid, MpmNodesError, PerFrame, SpatialField
 from mpm_nodes.graph.time import keys
 from mpm_nodes.kernels.fields.programs import MOST, Code, evaluate
 
-__all__ = ["FieldProgram", "field_values", "program_of_fields"]
+__all__ = ["FieldProgram", "FieldThroughSpace", "field_values", "program_of_fields"]
 
 
 class FieldProgram(NamedTuple):
@@ -49,11 +51,11 @@ def program_of_fields(fields: Sequence[SpatialField], frame: float) -> FieldProg
     waiting = list(reversed(fields))
     while waiting:
         field = waiting[-1]
-        missing = [each for each in field.inputs if id(each) not in varies]
+        missing = [each for each in _inputs(field, frame)[0] if id(each) not in varies]
         if id(field) in varies or not missing:
             waiting.pop()
         if id(field) not in varies and not missing:
-            varies[id(field)] = field.operation == "PLACE" or any(varies[id(each)] for each in field.inputs)
+            varies[id(field)] = field.operation == "PLACE" or any(varies[id(each)] for each in _inputs(field, frame)[0])
             order.append(field)
         waiting += missing if id(field) not in varies else []
     if len(order) > MOST:
@@ -64,14 +66,26 @@ def program_of_fields(fields: Sequence[SpatialField], frame: float) -> FieldProg
     grids = tuple(dict.fromkeys(field.grid for field in order if field.grid is not None))
     pools, begins = _joined(grids)
     for row, field in zip(rows, order, strict=True):
-        row[0], row[4] = Code[field.operation], len(numbers)
-        row[1 : 1 + len(field.inputs)] = [place[id(each)] for each in field.inputs]
+        inputs, share = _inputs(field, frame)
+        row[0], row[4] = Code.BETWEEN if field.operation == "COURSE" else Code[field.operation], len(numbers)
+        row[1 : 1 + len(inputs)] = [place[id(each)] for each in inputs]
         if field.grid is not None:
             numbers += [*field.grid.to_index.ravel(), *_flat(field.numbers, frame), *begins[grids.index(field.grid)]]
         else:
-            numbers += _flat(field.numbers, frame)
+            numbers += [share] if field.operation == "COURSE" else _flat(field.numbers, frame)
     uniform = sum(not each for each in varies.values())
     return FieldProgram(rows.ravel(), uniform, np.array(numbers or [0.0]), pools, tuple(place[id(field)] for field in fields))
+
+
+def _inputs(field: SpatialField, frame: float) -> tuple[tuple[SpatialField, ...], float]:
+    """Return the inputs that a field takes at a frame: of a COURSE two, and the share of the second."""
+    if field.operation != "COURSE":
+        return field.inputs, 0.0
+    after = bisect_right(field.numbers, frame)
+    if after in (0, len(field.numbers)) or field.numbers[after - 1] == frame:  # there it alone counts, also where it ends
+        return (field.inputs[max(after - 1, 0)],) * 2, 0.0
+    begin, end = field.numbers[after - 1 : after + 1]
+    return field.inputs[after - 1 : after + 1], (frame - begin) / (end - begin)
 
 
 @functools.lru_cache(maxsize=8)
@@ -110,3 +124,26 @@ def field_values(field: SpatialField, places: np.ndarray, frame: float) -> np.nd
     found = np.empty((len(places), 3))
     evaluate(np.ascontiguousarray(places, np.float64), program.operations, program.uniform, program.numbers, program.grids, found)
     return found if field.vector else np.ascontiguousarray(found[:, 0])
+
+
+@dataclass(frozen=True, eq=False)
+class FieldThroughSpace:
+    """A field of numbers for whoever asks for values at places.
+
+    Attributes:
+        field: The field.
+        edge: Length over which differences of its values are taken [m].
+        frame: (Fractional) frame.
+    """
+
+    field: SpatialField
+    edge: float
+    frame: float
+
+    def at_frame(self, frame: float) -> FieldThroughSpace:
+        """Return it as it is at another frame."""
+        return replace(self, frame=frame)
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        """Return the values at places [m], shape (n, 3) to (n,)."""
+        return field_values(self.field, places, self.frame)

@@ -109,7 +109,7 @@ def vary(forces: Sequence[BodyForce]) -> bool:
     seen: set[int] = set()
     while fields:
         field = fields.pop()
-        if any(isinstance(number, PerFrame) or keys.carries_keys(number) for number in field.numbers):
+        if field.operation == "COURSE" or any(isinstance(each, PerFrame) or keys.carries_keys(each) for each in field.numbers):
             return True
         fresh = [each for each in field.inputs if id(each) not in seen]
         seen.update(map(id, fresh))

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from mpm_nodes.data import Ambient, BodyForce, Collider, MpmNodesError
-from mpm_nodes.data.ambient import air_of
-from mpm_nodes.data.field_courses import at_frame
+from mpm_nodes.data.ambient import air_of, at_frame
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.graph.time import keys
 

@@ -99,23 +99,21 @@ def test_every_reader_of_what_may_grow_says_what_it_reads_of_it():
         if {knob.name for knob in each.knobs if knob.kind == "path"} and {knob.name for knob in each.knobs} & {"sequence", "prim"}
     }
     silent = {name for name in readers if "path" not in registry.default().nodes()[name].contents}
-    assert len(readers) > 10 and silent == CACHES
+    assert len(readers) > 8 and silent == CACHES
 
 
-@pytest.mark.phenomena("heat", "surface_tension")
 @pytest.mark.parametrize(("interpolation", "same"), [("linear", [True, False, False, True]), ("held", [True, True, False, True])])
-@pytest.mark.parametrize("kind", ["air_vdb", "heat_field_vdb", "tension_field_vdb"])
-def test_a_frame_of_a_field_has_the_files_around_it(tmp_path, kind, interpolation, same):
+def test_a_frame_of_a_field_has_the_files_around_it(tmp_path, interpolation, same):
     """Files that come later, or change at another frame, leave its key; without `sequence` the one file counts."""
     for frame in range(1, 5):
         (tmp_path / f"warm.{frame:04d}.vdb").write_bytes(b"%d" % frame)
     path, knobs = tmp_path / "warm.0001.vdb", {"sequence": True, "interpolation": interpolation}
-    before, alone = keys_of(kind, path, **knobs), keys_of(kind, path)
+    before, alone = keys_of("field_vdb", path, **knobs), keys_of("field_vdb", path)
     (tmp_path / "warm.0005.vdb").write_bytes(b"5")
     (tmp_path / "warm.0002.vdb").write_bytes(b"other")
-    changed = keys_of(kind, path, **knobs)
+    changed = keys_of("field_vdb", path, **knobs)
     assert [one == other for one, other in zip(changed, before, strict=True)] == same
-    assert keys_of(kind, path) == alone
+    assert keys_of("field_vdb", path) == alone
 
 
 def test_a_growing_sequence_of_volumes_keeps_its_frames(tmp_path):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from stage_scenes import NO_PRESET, presets
 
 from mpm_nodes.data import domain_names
@@ -77,7 +78,7 @@ def facts(value: Any) -> Any:
 # ---------------------------------------------------------------- files
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> dict[str, Path]:
-    """Write a turning ball, a mesh that grows, and points that fly, over frames 1 to 6."""
+    """Write a turning ball, a mesh that grows, and points that fly, over frames 1 to 6, and a picture."""
     from pxr import Sdf, Usd, UsdGeom, Vt
 
     from mpm_nodes.nodes.collider_motion import box_mesh
@@ -89,15 +90,7 @@ def files(tmp_path_factory) -> dict[str, Path]:
         warm = vdb.FloatGrid(300.0)
         warm.copyFromArray(300.0 + frame + np.arange(20.0**3, dtype=np.float32).reshape((20,) * 3), ijk=(-10, -10, -10))
         warm.name, warm.transform = "temperature", vdb.createLinearTransform(0.05)
-        power = warm.deepCopy()
-        power.name = "heat_source"
-        angles = vdb.FloatGrid(0.0)
-        angles.copyFromArray(0.05 + 1e-4 * np.arange(20.0**3, dtype=np.float32).reshape((20,) * 3), ijk=(-10, -10, -10))
-        angles.name, angles.transform = "contact_angle", vdb.createLinearTransform(0.05)
-        paint = vdb.FloatGrid(0.0)
-        paint.copyFromArray(np.full((20,) * 3, 0.05 * frame, np.float32), ijk=(-10, -10, -10))
-        paint.name, paint.transform = "tension_scale", angles.transform
-        vdb.write(str(folder / f"ball.{frame:04d}.vdb"), [ball, warm, power, angles, paint])
+        vdb.write(str(folder / f"ball.{frame:04d}.vdb"), [ball, warm])
     for name, body in (("mesh", UsdGeom.Mesh), ("points", UsdGeom.Points)):
         stage = Usd.Stage.CreateNew(str(folder / f"{name}.usda"))
         stage.SetTimeCodesPerSecond(24.0)
@@ -110,35 +103,21 @@ def files(tmp_path_factory) -> dict[str, Path]:
             if name == "points":
                 prim.CreateWidthsAttr().Set(Vt.FloatArray([0.05] * 8), frame)
         if name == "mesh":
-            paints = (("temperature", 300.0, 1.0), ("contact_angle", 0.05, 0.01), ("tension_scale", 0.05, 0.01))
-            for named, least, more in paints:
-                values = UsdGeom.PrimvarsAPI(prim).CreatePrimvar(named, Sdf.ValueTypeNames.FloatArray, "vertex")
-                for frame in range(1, 7):
-                    values.Set([least + more * (10.0 * frame + corner) for corner in range(8)], frame)
+            values = UsdGeom.PrimvarsAPI(prim).CreatePrimvar("mask", Sdf.ValueTypeNames.FloatArray, "vertex")
+            for frame in range(1, 7):
+                values.Set([0.05 + 0.01 * (10.0 * frame + corner) for corner in range(8)], frame)
             prim.CreateFaceVertexCountsAttr().Set(box.counts.tolist())
             prim.CreateFaceVertexIndicesAttr().Set(box.indices.tolist())
         stage.GetRootLayer().Save()
-    return {"ball": folder / "ball.0001.vdb", "mesh": folder / "mesh.usda", "points": folder / "points.usda"}
+    pixels = np.arange(0, 250, 10, dtype=np.uint8).reshape(5, 5)
+    Image.fromarray(pixels).save(folder / "picture.png")
+    names = {"ball": "ball.0001.vdb", "mesh": "mesh.usda", "points": "points.usda", "picture": "picture.png"}
+    return {kind: folder / name for kind, name in names.items()}
 
 
 PATHS = {"emit_level_set": "ball", "emit_mesh": "mesh", "collide_vdb": "ball", "collide_usd": "mesh"}
 PATHS |= dict.fromkeys(("read_points", "retime_points", "emit_secondary"), "points")
-PATHS |= {"collider_contact_angle_vdb": "ball", "collider_contact_angle_usd": "mesh"}
-PATHS |= {
-    "field_vdb": "ball",
-    "air_vdb": "ball",
-    "heat_field_vdb": "ball",
-    "set_heat_source_vdb": "ball",
-    "set_temperature_vdb": "ball",
-    "collider_temperature_vdb": "ball",
-    "collider_temperature_usd": "mesh",
-    "set_tension_scale_vdb": "ball",
-    "tension_field_vdb": "ball",
-    "set_tension_scale_usd": "mesh",
-}
-
-PAINTS = {name for name in PATHS if name.startswith(("collider_contact_angle_", "set_tension_scale_", "tension_field_"))}
-
+PATHS |= {"field_vdb": "ball", "field_primvar": "mesh", "field_image": "picture"}
 TENSE = {"sampled_surface"}
 """Nodes that refuse matter without a surface tension."""
 
@@ -153,8 +132,6 @@ def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, 
     given: dict[str, Any] = {}
     if declaration.id in PATHS:
         given["path"] = str(files[PATHS[declaration.id]])
-    if declaration.id in PAINTS:
-        given["values"] = "mask"  # what is painted is that of a mask
     given |= {"sequence": True, "interval": 1.0, "voxel_size": 0.01, "attribute": "mass"}
     for port in declaration.ports:
         if port.name == "material":
@@ -165,7 +142,7 @@ def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, 
             given[port.name] = [block]
         elif port.name == "collider":
             given[port.name] = graph.add("collide_plane", "ground")
-        elif port.name in ("field", "a") and declaration.category in ("Field", "Force") and declaration.id != "field_ramp":
+        elif port.name in ("field", "a") and (not port.optional or declaration.category == "Force"):
             of_vectors = declaration.category == "Force" and declaration.id != "drain"
             given[port.name] = graph.add("field_vector" if of_vectors else "field_constant", "field")
     if declaration.id == "field_vdb":

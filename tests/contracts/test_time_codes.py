@@ -25,17 +25,15 @@ from usd_io.time_codes import Codes, StageFrames, frames_of_samples
 FRAMES, ASKED = 6, 3
 """Frames in a file, and the one that is asked for, from the first."""
 MATTER = Material("liquid", {}, 1000.0, "matter")
-NO_STAGE = ("emit_level_set", "export_points")
-"""Nodes whose path names no stage to read, besides those with `vdb` in their names: a reader of VDB files, a writer."""
+NO_STAGE = ("emit_level_set", "export_points", "field_image")
+"""Nodes whose path names no stage to read, besides those with `vdb` in their names: readers of other files, a writer."""
 
 NODES = {each.id: each for each in registries.default() if isinstance(each, NodeDeclaration)}
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "emit_mesh": ("mesh", {"lattice": "body"}),
     "collide_usd": ("mesh", {}),
-    "collider_temperature_usd": ("mesh", {}),
-    "collider_contact_angle_usd": ("mesh", {}),
-    "set_tension_scale_usd": ("mesh", {}),
+    "field_primvar": ("mesh", {}),
     "read_points": ("points", {}),
     "retime_points": ("points", {}),
     "rest_positions": ("points", {"period": 4}),
@@ -58,10 +56,7 @@ def written(folder: Path, kind: str, codes: float, fps: float, start: int, digit
     stage.SetStartTimeCode(times[0])
     stage.SetEndTimeCode(times[-1])
     prim = (UsdGeom.Mesh if kind == "mesh" else UsdGeom.Points).Define(stage, f"/{kind}")
-    values = {
-        name: UsdGeom.PrimvarsAPI(prim).CreatePrimvar(name, Sdf.ValueTypeNames.FloatArray, "vertex")
-        for name in ("temperature", "contact_angle", "tension_scale")
-    }
+    mask = UsdGeom.PrimvarsAPI(prim).CreatePrimvar("mask", Sdf.ValueTypeNames.FloatArray, "vertex")
     for since, time in enumerate(times):
         points = box.points * (1.0 + 0.05 * since) + (0.1 * since, 1.017, 0.0031)  # off the cells' borders
         prim.CreatePointsAttr().Set(Vt.Vec3fArray.FromNumpy(points.astype(np.float32)), time)
@@ -69,8 +64,7 @@ def written(folder: Path, kind: str, codes: float, fps: float, start: int, digit
             prim.CreateVelocitiesAttr().Set(Vt.Vec3fArray.FromNumpy(np.full((8, 3), (3.0, 0.0, 0.0), np.float32)), time)
             prim.CreateWidthsAttr().Set(Vt.FloatArray([0.05] * 8), time)
             continue
-        for name, least in (("temperature", 300.0), ("contact_angle", 20.0), ("tension_scale", 0.5)):
-            values[name].Set([least * (1.0 + 0.1 * since + 0.02 * corner) for corner in range(8)], time)
+        mask.Set([0.5 * (1.0 + 0.1 * since + 0.02 * corner) for corner in range(8)], time)
     if kind == "mesh":
         prim.CreateFaceVertexCountsAttr().Set(box.counts.tolist())
         prim.CreateFaceVertexIndicesAttr().Set(box.indices.tolist())
@@ -103,8 +97,6 @@ def found(node: str, path: Path, fps: float, start: int, since: int = ASKED) -> 
         given["material"] = matter
     if declaration.port("particles"):
         given["particles"] = graph.add("emit_box", "block", material=matter, size=(0.8,) * 3)
-    if declaration.port("collider"):
-        given["collider"] = graph.add("collide_plane", "ground")
     graph.add(node, "it", **given)
     value = Evaluator(graph).value(f"it.{declaration.outputs[0].name}", start + since)
     return numbers(value)

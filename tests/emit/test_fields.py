@@ -22,6 +22,7 @@ from mpm_nodes.solver.field_programs import field_values
 SETTINGS, NOW = GraphSettings(cell_size=0.1), FrameContext(1)
 JELLY = Material("neo_hookean", {}, 1000.0, "jelly")
 NUMBER, VECTOR = fields.field_constant(value=2.0), fields.field_vector(vector=(1.0, 2.0, 3.0))
+HUGE = fields.scaled(fields.constant(1e300), fields.constant(1e300))
 PLACES = np.random.default_rng(5).normal(size=(400, 3))
 
 
@@ -101,23 +102,28 @@ def test_particles_take_values_where_they_are(combination):
     start = emit_box(SETTINGS, JELLY, size=(0.4, 0.4, 0.4), stiffness_variation=0.2)
     height = start["position"][:, 1]
     ramp = fields.field_ramp(low=0.0, high=10.0, from_value=0.0, to_value=10.0)
-    found = set_attribute(start, ramp, NOW, attribute="stiffness_scale", combination=combination)["stiffness_scale"]
+    found = set_attribute(start, NOW, ramp, attribute="stiffness_scale", combination=combination)["stiffness_scale"]
     held = start["stiffness_scale"]
     expected = {FieldCombination.SET: height, FieldCombination.ADD: held + height, FieldCombination.MULTIPLY: held * height}
     np.testing.assert_allclose(found, expected[combination], rtol=1e-12)
-    thrown = set_attribute(start, VECTOR, NOW, attribute="velocity")["velocity"]
+    thrown = set_attribute(start, NOW, VECTOR, attribute="velocity")["velocity"]
     assert np.array_equal(thrown, np.tile([1.0, 2.0, 3.0], (len(start), 1)))
-    assert np.array_equal(set_attribute(start, NUMBER, NOW, attribute="mine")["mine"], np.full(len(start), 2.0))
+    assert np.array_equal(set_attribute(start, NOW, NUMBER, attribute="mine")["mine"], np.full(len(start), 2.0))
+    even = set_attribute(start, NOW, attribute="stiffness_scale", value=3.0, combination=combination)["stiffness_scale"]
+    np.testing.assert_allclose(even, {"set": 0.0 * held + 3.0, "add": held + 3.0, "multiply": 3.0 * held}[combination.value])
 
 
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda start: set_attribute(start, NUMBER, NOW, attribute="mass"), "mass is what the solve finds"),
-        (lambda start: set_attribute(start, NUMBER, NOW, attribute="velocity"), "velocity needs a field of vectors"),
-        (lambda start: set_attribute(start, VECTOR, NOW, attribute="temperature"), "temperature needs a field of numbers"),
-        (lambda start: set_attribute(start, NUMBER, NOW, attribute="no name"), "'no name' is not a name"),
-        (lambda start: set_attribute(start, fields.constant(math.inf), NOW), "is not finite"),
+        (lambda start: set_attribute(start, NOW, NUMBER, attribute="mass"), "mass is what the solve finds"),
+        (lambda start: set_attribute(start, NOW, NUMBER, attribute="velocity"), "velocity needs a field of vectors"),
+        (lambda start: set_attribute(start, NOW, VECTOR, attribute="temperature"), "temperature needs a field of numbers"),
+        (lambda start: set_attribute(start, NOW, NUMBER, attribute="no name"), "'no name' is not a name"),
+        (lambda start: set_attribute(start, NOW, HUGE), "set_attribute.field: is not finite everywhere"),
+        (lambda start: set_attribute(start, NOW, value=math.inf), "set_attribute.value: is inf; stiffness_scale lies from 1e-06"),
+        (lambda start: set_attribute(start, NOW, value=0.0), "set_attribute.value: is 0; stiffness_scale lies from 1e-06"),
+        (lambda start: fields.field_constant(value=math.inf), "a field has the value inf; give finite numbers"),
         (lambda start: fields.field_ramp(direction=(0.0, 0.0, 0.0)), r"field_ramp.direction: is \(0"),
         (lambda start: fields.field_ramp(VECTOR), "field_ramp.field: is a field of vectors"),
         (lambda start: force_acceleration(NUMBER), "is a field of numbers"),
@@ -138,6 +144,9 @@ def test_what_does_not_fit_is_told(make, said):
     [
         ("set_attribute", "field", "field_constant", {"attribute": "velocity"}, "velocity needs a field of vectors"),
         ("set_attribute", "field", "field_vector", {"attribute": "mass"}, "mass is what the solve finds"),
+        ("set_attribute", None, "", {"attribute": "velocity"}, "velocity needs a field of vectors"),
+        ("set_attribute", None, "", {"attribute": "temperature", "value": -1.0}, "value: is -1; temperature lies from 0 to inf"),
+        ("set_attribute", None, "", {"attribute": "concentration", "value": 1.5}, "value: is 1.5; concentration lies from 0 to 1"),
         ("force_wind", "field", "field_noise", {}, "is a field of numbers"),
         ("force_air", "mask", "field_vector", {}, "force_air.mask: is a field of vectors"),
         ("drain", "field", "field_vector", {}, "drain.field: is a field of vectors"),
@@ -148,9 +157,10 @@ def test_what_does_not_fit_is_told_before_the_cook(node, port, kind, knobs, said
     """Nodes of fields say whether they are of vectors, through arithmetic too, and nothing is cooked."""
     graph = Graph(cell_size=0.1, start=1, end=2)
     body = graph.add("emit_box", "body", material=graph.add("material_library", "matter", name="jelly"))
-    wired = graph.add("field_math", "same", a=graph.add(kind, "field"), operation="absolute")
     given = {"particles": body} if node == "set_attribute" else {}
-    graph.add(node, "it", **given, **knobs, **{port: wired})
+    if port is not None:
+        given[port] = graph.add("field_math", "same", a=graph.add(kind, "field"), operation="absolute")
+    graph.add(node, "it", **given, **knobs)
     with pytest.raises(MpmNodesError, match=said):
         preflight.estimate(plan_graph(graph), 1)
 
@@ -169,9 +179,14 @@ def test_values_out_of_range_are_raised_and_told():
     """A stiffness below 0 becomes the least that there may be; a vector is not added to numbers of one's own."""
     start, told = emit_box(SETTINGS, JELLY, size=(0.2, 0.2, 0.2)), []
     ctx = FrameContext(1, report=lambda kind, **more: told.append((kind, more["message"])))
-    found = set_attribute(start, fields.field_constant(value=-1.0), ctx)
+    found = set_attribute(start, ctx, fields.field_constant(value=-1.0))
     assert (found["stiffness_scale"] == 1e-6).all()
-    assert told[0][0] == "warning" and "100 % of the particles would have a stiffness_scale below 1e-06, down to -1" in told[0][1]
-    mine = set_attribute(start, NUMBER, NOW, attribute="mine")
+    says = "100 % of the particles would have a stiffness_scale from -1 to -1; they get 1e-06 at least and inf at most"
+    assert told[0][0] == "warning" and says in told[0][1]
+    soap = set_attribute(start, ctx, fields.field_constant(value=1.5), attribute="concentration")
+    assert (soap["concentration"] == 1.0).all() and "a concentration from 1.5 to 1.5; they get 0 at least and 1 at most" in told[1][
+        1
+    ]
+    mine = set_attribute(start, NOW, NUMBER, attribute="mine")
     with pytest.raises(MpmNodesError, match="another shape"):
-        set_attribute(mine, VECTOR, NOW, attribute="mine", combination=FieldCombination.ADD)
+        set_attribute(mine, NOW, VECTOR, attribute="mine", combination=FieldCombination.ADD)

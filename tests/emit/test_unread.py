@@ -108,7 +108,9 @@ def two_liquids(graph: Graph, other: str, named: str = "water", read: Path | Non
     water = graph.add("material_liquid", "water", label=other)
     boxes = [graph.add("emit_box", f"box{n}", material=each, centre=(0.2 * n, 0.5, 0.0)) for n, each in enumerate((pair, water))]
     if read is not None:
-        boxes[1] = graph.add("set_concentration", "soap", particles=graph.add("read_points", "read", path=read))
+        boxes[1] = graph.add(
+            "set_attribute", "soap", particles=graph.add("read_points", "read", path=read), attribute="concentration"
+        )
     graph.add("solve", "solve", sources=boxes, substeps="surface_tension")
     return graph
 
@@ -134,7 +136,7 @@ def test_a_factor_on_no_tension_is_warned_of(emitter):
         if tense:
             water = graph.add("material_surface_tension", "tense", material=water)
         box = graph.add("emit_box", "box", material=water, size=(0.08, 0.08, 0.08))
-        scaled = graph.add("set_tension_scale", "scaled", particles=box)
+        scaled = graph.add("set_attribute", "scaled", particles=box, attribute="tension_scale", value=0.5)
         ports = {"sources": [scaled]}
         if emitter == "merge_particles":
             ports = {"sources": [graph.add(emitter, "more", sources=[scaled])]}

@@ -16,7 +16,7 @@ from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.graph.plan.validate import validate
 from mpm_nodes.graph.reports.problems import GraphError
 
-READ_FILES = {"air_vdb", "emit_mesh", "emit_level_set", "read_points", "retime_points", "emit_secondary"}
+READ_FILES = {"field_image", "field_primvar", "emit_mesh", "emit_level_set", "read_points", "retime_points", "emit_secondary"}
 NODES = {name: each for name, each in registry.nodes().items() if name not in READ_FILES and not name.endswith(("_usd", "_vdb"))}
 TEXTS = ("temperature", "velocity", "age", "rest", "displayColor", "birth")
 

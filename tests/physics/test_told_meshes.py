@@ -13,14 +13,12 @@ from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.graph.values.kept import Kept
 from mpm_nodes.graph.values.store import MemoryStore
 from mpm_nodes.nodes.caches import read_points
-from mpm_nodes.nodes.collide import collide_plane, collide_usd
+from mpm_nodes.nodes.collide import collide_usd
 from mpm_nodes.nodes.emit import emit_box, emit_mesh
+from mpm_nodes.nodes.fields_of_files import field_primvar
 from mpm_nodes.nodes.looks import rest_positions
 from mpm_nodes.nodes.retime import retime_points
 from mpm_nodes.nodes.secondary import emit_secondary
-from mpm_nodes.physics.heat.nodes.temperature_fields import collider_temperature_usd
-from mpm_nodes.physics.surface_tension.nodes.contact_angles import collider_contact_angle_usd
-from mpm_nodes.physics.surface_tension.nodes.tension_fields import set_tension_scale_usd
 from usd_io.formats import MESHES
 from usd_io.vdb_file import grid_table
 
@@ -42,15 +40,7 @@ def kept():
 READERS = {
     "collide_usd": lambda path, **more: collide_usd(context(), SETTINGS, kept(), path=path, **more),
     "emit_mesh": lambda path, **more: emit_mesh(SETTINGS, WATER, kept(), path=path, **more),
-    "collider_temperature_usd": lambda path, **more: collider_temperature_usd(
-        collide_plane(context()), context(), SETTINGS, kept(), path=path, primvar="paint"
-    ),
-    "collider_contact_angle_usd": lambda path, **more: collider_contact_angle_usd(
-        collide_plane(context()), context(), SETTINGS, kept(), path=path, primvar="paint"
-    ),
-    "set_tension_scale_usd": lambda path, **more: set_tension_scale_usd(
-        emit_box(SETTINGS, WATER), SETTINGS, kept(), path=path, primvar="paint"
-    ),
+    "field_primvar": lambda path, **more: field_primvar(context(), SETTINGS, kept(), path=path, primvar="paint"),
 }
 NAN_POINT = BOX.copy()
 NAN_POINT[3, 1] = np.nan
@@ -159,17 +149,13 @@ def test_a_mesh_where_a_volume_is_read_is_told_what_to_do(tmp_path, ending):
 
 
 def taken(graph, kind, path):
-    """Add a node that reads a file, with what it needs; a primvar is painted on what another node makes."""
+    """Add a node that reads a file, with what it needs; a primvar is painted on matter."""
     matter = graph.add("material_library", "matter", name="honey")
     ball = graph.add("emit_sphere", "ball", material=matter)
-    inputs = {
-        "collide_usd": {},
-        "emit_mesh": {"material": matter},
-        "emit_level_set": {"material": matter},
-        "set_tension_scale_usd": {"particles": ball, "primvar": "paint"},
-    }
-    wall = {} if kind in inputs else {"collider": graph.add("collide_plane", "wall"), "primvar": "paint"}
-    told = graph.add(kind, "told", path=str(path), **(inputs[kind] if kind in inputs else wall))
+    given = {"material": matter} if kind.startswith("emit") else {"primvar": "paint"} if kind == "field_primvar" else {}
+    told = graph.add(kind, "told", path=str(path), **given)
+    if kind == "field_primvar":
+        told = graph.add("set_attribute", "painted", particles=ball, field=told, attribute="paint")
     collides = kind.startswith("collide")
     graph.add("solve", "solve", sources=[ball if collides else told], colliders=[told] if collides else [])
     return graph

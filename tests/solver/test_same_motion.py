@@ -54,7 +54,7 @@ def dressed(graph: Graph, preset: str) -> str:
         last = "surface"
     if preset in ("surface_tension_solute", "surface_tension_heat"):
         graph.add("material_surfactant", "soap", material=graph[last], tension=50.0, diffusivity=0.01)
-        graph.add("set_concentration", "soaped", particles=graph["block"], concentration=0.5)
+        graph.add("set_attribute", "soaped", particles=graph["block"], attribute="concentration", value=0.5)
         graph.nodes["sim"].connect("sources", [graph["soaped"]])
         last = "soap"
     if "heat" in preset or "melting" in preset:

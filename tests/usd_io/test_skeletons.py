@@ -14,7 +14,7 @@ from mpm_nodes.graph.values.kept import Kept
 from mpm_nodes.graph.values.store import MemoryStore
 from mpm_nodes.nodes.collide import collide_usd
 from mpm_nodes.nodes.emit import emit_mesh
-from mpm_nodes.nodes.values_of_files import primvar_values
+from mpm_nodes.nodes.fields_of_files import primvar_values
 from usd_io.collider_meshes import StageMeshes
 
 Gf, Sdf, Usd, UsdGeom, UsdSkel = (pytest.importorskip(f"pxr.{name}") for name in ("Gf", "Sdf", "Usd", "UsdGeom", "UsdSkel"))

@@ -19,7 +19,7 @@ import mpm_nodes
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.data.suggestions import nearest
 from mpm_nodes.graph.declare.decorators import Declaration, NodeDeclaration, StageDeclaration
-from mpm_nodes.physics import DECLARATION, Physics, all_physics
+from mpm_nodes.physics import DECLARATION, Physics, RetiredNode, all_physics
 from mpm_nodes.user_files import PATH_VARIABLE, RegistryError, fault_of, import_file, user_folders
 
 NODE_MODULES = (
@@ -31,6 +31,8 @@ NODE_MODULES = (
     "mpm_nodes.nodes.measure",
     "mpm_nodes.nodes.collide",
     "mpm_nodes.nodes.fields",
+    "mpm_nodes.nodes.fields_of_bodies",
+    "mpm_nodes.nodes.fields_of_files",
     "mpm_nodes.nodes.attributes",
     "mpm_nodes.nodes.forces",
     "mpm_nodes.nodes.solve",
@@ -54,6 +56,9 @@ class Registry:
         presets: Files of substep presets by name.
         later: Adds what is slow to import; called when a name is not found or stages are asked for.
 
+    Attributes:
+        retired: By type of nodes that are no more, what stands for them in files that have them (`graph.document.retired`).
+
     Raises:
         RegistryError: When an id is given twice; both places are named.
     """
@@ -68,6 +73,7 @@ class Registry:
         self._later = later
         self._guard = threading.RLock()
         self.presets: dict[str, Path] = dict(presets or {})
+        self.retired: dict[str, RetiredNode] = {}
         self.add_all(declarations)
 
     def add(self, declaration: Declaration) -> None:
@@ -121,6 +127,7 @@ class Registry:
             RegistryError: When an id is taken by another function.
         """
         wider = Registry(self._declarations.values(), self.presets, later=lambda new: new.add_all(self))
+        wider.retired = self.retired
         for declaration in declarations:
             wider.find(declaration.id)  # so that a clash with what loads later is seen now
             wider.add(declaration)
@@ -177,6 +184,7 @@ def load(path: str | None = None, builtin: bool = True, entry_points: bool = Tru
         registry.add_presets(Path(mpm_nodes.__file__).parent / "solver" / "presets")
     for physics in phenomena:
         registry.add_presets(physics.folder / "presets")
+        registry.retired |= physics.retired
         for module in physics.modules("nodes"):
             registry.add_module(module)
     for folder in user_folders(path):

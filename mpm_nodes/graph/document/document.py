@@ -30,6 +30,7 @@ from mpm_nodes.graph.declare.registry import Registry
 from mpm_nodes.graph.document.editing import Editable
 from mpm_nodes.graph.document.entries import FORMAT_VERSION, Entry, check_format, pretty, read_entries, upgrade_entries
 from mpm_nodes.graph.document.recipe import SubstepRecipe
+from mpm_nodes.graph.document.retired import replace_retired
 from mpm_nodes.graph.files import strict_json
 from mpm_nodes.graph.files.folder import holds_json, replace_named
 from mpm_nodes.graph.files.strict_json import refuse
@@ -236,7 +237,8 @@ def load_graph(source: str | Path | Mapping[str, Any], *, registry: Registry | N
         check_format(raw, place, FORMAT, ("settings", "nodes", "editor"), problems)
         graph.editor = raw.get("editor")
         _read_settings(graph, raw.get("settings", {}), problems)
-        graph.nodes = read_entries(raw.get("nodes", {}), problems)
+        entries = read_entries(raw.get("nodes", {}), problems)
+        graph.nodes = replace_retired(entries, graph.registry.retired, graph.settings.start, problems)
         upgrade_entries(graph.nodes, graph.registry, problems)
     if problems:
         raise GraphError(problems)

@@ -120,6 +120,7 @@ class MPM_PT_objects(Sidebar, bpy.types.Panel):
             ("COLLIDER", "Add as Colliders", "MOD_PHYSICS"),
             ("SOURCE", "Add as Sources", "MESH_ICOSPHERE"),
             ("STREAM", "Add as Streams", "MOD_FLUIDSIM"),
+            ("FORCE", "Add as Forces", "FORCE_WIND"),
         ):
             self.layout.operator("mpm_nodes.add_objects", text=text, icon=icon).role = role
 

@@ -9,6 +9,7 @@ from . import (
     cache_import,
     cook,
     environment,
+    force_fields,
     graph_file,
     history,
     knobs,
@@ -336,6 +337,7 @@ class MPM_OT_add_objects(OnGraph, bpy.types.Operator):
             ("COLLIDER", "Colliders", "Things that matter meets, with their animation and deformation"),
             ("SOURCE", "Sources", "Places that are filled with matter at the start"),
             ("STREAM", "Streams", "Places that matter pours out of"),
+            ("FORCE", "Forces", "Force fields that push matter, with their keys"),
         ],
     )
 
@@ -355,6 +357,8 @@ class MPM_OT_add_objects(OnGraph, bpy.types.Operator):
             try:
                 if self.role == "COLLIDER":
                     scene_input.add_collider(tree, thing, solve)
+                elif self.role == "FORCE":
+                    force_fields.add_force(tree, thing, context.scene, solve)
                 else:
                     scene_input.add_source(tree, thing, solve, self.role == "STREAM")
             except scene_input.ObjectFault as fault:

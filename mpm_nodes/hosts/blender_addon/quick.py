@@ -7,7 +7,20 @@ import bmesh
 import bpy
 from mathutils import Vector
 
-from . import cook, environment, graph_file, history, looks, problems, quick_presets, scene_input, scene_pass, surfaces, timeline
+from . import (
+    cook,
+    environment,
+    force_fields,
+    graph_file,
+    history,
+    looks,
+    problems,
+    quick_presets,
+    scene_input,
+    scene_pass,
+    surfaces,
+    timeline,
+)
 from .steps import Stepwise
 
 
@@ -53,7 +66,7 @@ def measured(thing, stage, scene):
 
 
 def make(preset, source, others, scene, particles, ground=True):
-    """Return a new graph tree that turns an object into matter.
+    """Return a new graph tree that turns an object into matter, which feels the scene's force fields.
 
     Args:
         preset: Document of a quick preset.
@@ -93,8 +106,17 @@ def make(preset, source, others, scene, particles, ground=True):
         if (entry.get("editor") or {}).get("blender", {}).get("object") == source.name:
             entry["knobs"] = {**speed, **entry.get("knobs", {})}
     tree = graph_file.load(document, f"{facts.get('label', 'Quick')} {source.name}")
+    solve = next(node for node in tree.nodes if node.record and node.record["id"] == "solve")
+    for thing in felt(scene):
+        with contextlib.suppress(scene_input.ObjectFault):  # `unheard` tells of it
+            force_fields.add_force(tree, thing, scene, solve)
     timeline.follow(tree, scene)
     return tree
+
+
+def felt(scene):
+    """Return the force fields of a scene that are not switched off."""
+    return [thing for thing in scene.objects if scene_input.is_field(thing) and not thing.hide_viewport]
 
 
 def _speed(thing, stage, scene):
@@ -114,11 +136,11 @@ def _speed(thing, stage, scene):
     return {name: [float(f"{round(each, 4):.4g}") + 0.0 for each in value] for name, value in found.items() if value.length > 1e-4}
 
 
-def unheard(others, tree, scene):
+def unheard(tree, scene):
     """Return, in sentences, (what the matter neither feels nor meets, numbers that were scaled to the object)."""
-    winds = [thing.name for thing in others if thing.field is not None and thing.field.type != "NONE"]
+    winds = [thing.name for thing in felt(scene) if thing.field.type not in force_fields.KINDS]
     alone = [each.name for each in problems.graph_trees(bpy.data) if each != tree and looks.quick_facts(each)]
-    said = [f"{', '.join(winds)}: a solve does not feel force fields"] if winds else []
+    said = [f"{', '.join(winds)}: a solve does not feel force fields of this kind"] if winds else []
     if left := scene_input.gravity_left(scene):
         said.append(left)
     if alone:
@@ -192,7 +214,7 @@ class MPM_OT_quick(Stepwise, bpy.types.Operator):
             return {"CANCELLED"}
         if job is not None:
             job.on_failure = back
-        left_out, scaled = unheard(others, tree, scene)
+        left_out, scaled = unheard(tree, scene)
         said = [f"{tree.name}: cells of {tree.k_cell_size:.3g} m, about {budget} particles", *left_out, *scaled]
         self.report({"WARNING" if left_out else "INFO"}, ". ".join(said))
         return {"FINISHED"}

@@ -245,11 +245,12 @@ def placement(node, seen, scene, frames):
     thing = seen.held[node]
     worlds, wanted = seen.worlds[thing], {knob["name"]: knob for knob in node.record["knobs"]}
     place = next(name for name in ("centre", "translate") if name in wanted)
-    if not (node.record["time_dependent"] or _is_template(node)):
+    moves = node.record["time_dependent"] or _is_template(node)
+    if not (moves or wanted[place]["keyable"]):
         worlds, frames = worlds[:1], frames[:1]
     unit, where, turns, angles = metres(scene), [], [], None
     centre, extent = _box(node, thing, worlds[0], seen.first.get(thing, ()))
-    size = _size(wanted, [unit * each for each in extent])
+    size = {} if is_field(thing) else _size(wanted, [unit * each for each in extent])
     for world in worlds:
         middle = Y_UP @ (world @ centre) * unit
         angles = _angles(world, angles)
@@ -257,7 +258,7 @@ def placement(node, seen, scene, frames):
         turns.append(_degrees(angles))
     values = {place: timeline.keyed(frames, where)}
     if "rotation" in wanted:
-        values["rotation"] = timeline.keyed(frames, turns)
+        values["rotation"] = timeline.keyed(frames, turns) if moves or wanted["rotation"]["keyable"] else turns[0]
     if "orientation" in wanted:  # the object's turn counts, whatever the node had before
         values["orientation"] = wanted["orientation"]["default"]
     return (_carried(wanted, values) if _is_template(node) else values) | size
@@ -327,6 +328,11 @@ def add_source(tree, thing, solve=None, stream=False):
     return node
 
 
+def is_field(thing):
+    """Return whether an object is a force field, however large it is drawn."""
+    return thing.field is not None and thing.field.type != "NONE"
+
+
 def _kind(thing, surface, box, ball):
     """Return the type of node that stands for an object.
 
@@ -338,9 +344,9 @@ def _kind(thing, surface, box, ball):
     if thing.type != "EMPTY":
         kind = thing.type.replace("_", " ").lower()
         raise ObjectFault(f"{thing.name} ({kind}) has no surface; choose meshes, or empties drawn as balls or cubes")
-    if thing.field is not None and thing.field.type != "NONE":
+    if is_field(thing):
         raise ObjectFault(
-            f"{thing.name} is a force field, which a solve does not feel; choose meshes, or empties drawn as balls or cubes"
+            f"{thing.name} is a force field, which is neither: add it as a force; choose meshes, or empties drawn as balls or cubes"
         )
     if thing.empty_display_type not in ("CUBE", "SPHERE"):
         shown = thing.empty_display_type.replace("_", " ").lower()

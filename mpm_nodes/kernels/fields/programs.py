@@ -12,8 +12,11 @@ and c. A number has the same value three times, so that it multiplies a vector. 
 | ROUGH | |noise|, summed up over the octaves |
 | SPHERE, BOX, CAPSULE, PLANE | signed distance of a, < 0 inside |
 | REMAPPED | a brought from one range to another, straight or smoothly |
-| GRID | voxels of a sparse grid around a, trilinear; what no leaf holds has the value outside |
-| ADD to CROSS | arithmetic |
+| GRID | voxels of a sparse grid around a, trilinear; what it does not hold counts with a value of its own, or is left out |
+| CUBES | values on cubes of a lattice around a, by the quadratic spline; NaN where none is near |
+| BETWEEN | a share of the way from a to b; where one of them is NaN the other |
+| FILLED | a, and b where a is NaN |
+| ADD to CROSS, COSINE | arithmetic |
 """
 
 from __future__ import annotations
@@ -65,6 +68,10 @@ class Code(enum.IntEnum):
     CROSS = 22
     MIX = 23
     GRID = 24
+    CUBES = 25
+    BETWEEN = 26
+    FILLED = 27
+    COSINE = 28
 
 
 (
@@ -93,6 +100,10 @@ class Code(enum.IntEnum):
     CROSS,
     MIX,
     GRID,
+    CUBES,
+    BETWEEN,
+    FILLED,
+    COSINE,
 ) = map(int, Code)
 
 
@@ -166,34 +177,83 @@ def _leaf_of(key, leaves, first, count):
 
 
 @part
+def _index_at(x, y, z, numbers, at):
+    """Return a place [m] in voxels or cubes: the first twelve numbers of a grid."""
+    return (
+        numbers[at] * x + numbers[at + 1] * y + numbers[at + 2] * z + numbers[at + 3],
+        numbers[at + 4] * x + numbers[at + 5] * y + numbers[at + 6] * z + numbers[at + 7],
+        numbers[at + 8] * x + numbers[at + 9] * y + numbers[at + 10] * z + numbers[at + 11],
+    )
+
+
+@part
 def _sampled(x, y, z, numbers, at, leaves, voxels):
-    """Return the three values of a grid at a place [m]; its numbers: to_index, the value outside, its place among all grids."""
-    u = numbers[at] * x + numbers[at + 1] * y + numbers[at + 2] * z + numbers[at + 3]
-    v = numbers[at + 4] * x + numbers[at + 5] * y + numbers[at + 6] * z + numbers[at + 7]
-    w = numbers[at + 8] * x + numbers[at + 9] * y + numbers[at + 10] * z + numbers[at + 11]
-    outside, first, count = numbers[at + 12], int(numbers[at + 13]), int(numbers[at + 14])
-    begin, parts = int(numbers[at + 15]), int(numbers[at + 16])
+    """Return the three values of a grid at a place [m].
+
+    Its numbers: to_index, the value outside, whether what it does not hold is left out, its place among all grids.
+    """
+    u, v, w = _index_at(x, y, z, numbers, at)
+    outside, left_out, first, count = numbers[at + 12], numbers[at + 13] > 0.0, int(numbers[at + 14]), int(numbers[at + 15])
+    begin, parts = int(numbers[at + 16]), int(numbers[at + 17])
     if not (abs(u) < BIAS and abs(v) < BIAS and abs(w) < BIAS):
         return outside, outside, outside
     a, b, c = math.floor(u), math.floor(v), math.floor(w)
     i, j, k = int(a), int(b), int(c)
     u, v, w = u - a, v - b, w - c
-    r = s = t = 0.0
+    r = s = t = held = 0.0
     leaf, known = -1, np.int64(-1)
     for corner in range(8):
         a, b, c = i + (corner >> 2), j + ((corner >> 1) & 1), k + (corner & 1)
         key = _leaf_key(a >> 3, b >> 3, c >> 3)
         if key != known:
             leaf, known = _leaf_of(key, leaves, first, count), key
-        weight = (u if corner >> 2 else 1.0 - u) * (v if (corner >> 1) & 1 else 1.0 - v) * (w if corner & 1 else 1.0 - w)
         if leaf < 0:
-            r, s, t = r + weight * outside, s + weight * outside, t + weight * outside
             continue
         voxel = begin + parts * (512 * leaf + 64 * (a & 7) + 8 * (b & 7) + (c & 7))
+        if math.isnan(voxels[voxel]):
+            continue
+        weight = (u if corner >> 2 else 1.0 - u) * (v if (corner >> 1) & 1 else 1.0 - v) * (w if corner & 1 else 1.0 - w)
+        held += weight
         r += weight * voxels[voxel]
         s += weight * voxels[voxel + (1 if parts == 3 else 0)]
         t += weight * voxels[voxel + (2 if parts == 3 else 0)]
-    return r, s, t
+    if left_out:
+        return (r / held, s / held, t / held) if held > 1e-3 else (outside, outside, outside)
+    return r + (1.0 - held) * outside, s + (1.0 - held) * outside, t + (1.0 - held) * outside
+
+
+@part
+def _spline(d):
+    """Return the quadratic spline of a distance [cubes]."""
+    d = abs(d)
+    return 0.75 - d * d if d < 0.5 else 0.5 * max(1.5 - d, 0.0) ** 2
+
+
+@part
+def _on_cubes(x, y, z, numbers, at, keys, values):
+    """Return the value at a place [m] of cubes that lie around it, NaN where none does; its numbers: to_index, its place."""
+    u, v, w = _index_at(x, y, z, numbers, at)
+    first, count, begin = int(numbers[at + 12]), int(numbers[at + 13]), int(numbers[at + 14])
+    if not (abs(u) < BIAS - 2 and abs(v) < BIAS - 2 and abs(w) < BIAS - 2):
+        return math.nan
+    i, j, k = int(np.floor(u)), int(np.floor(v)), int(np.floor(w))
+    total = weight = 0.0
+    for n in range(27):
+        a, b, c = i + n // 9 - 1, j + (n // 3) % 3 - 1, k + n % 3 - 1
+        each = _spline(u - a - 0.5) * _spline(v - b - 0.5) * _spline(w - c - 0.5)
+        place = _leaf_of(_leaf_key(a, b, c), keys, first, count) if each > 0.0 else -1
+        if place >= 0:
+            total += each * values[begin + place]
+            weight += each
+    return total / weight if weight > 1e-6 else math.nan
+
+
+@part
+def _between(a, b, share):
+    """Return what lies a share of the way from a to b; where one of them is NaN the other."""
+    if math.isnan(a):
+        return b
+    return a if math.isnan(b) else a + share * (b - a)
 
 
 @part
@@ -204,7 +264,7 @@ def run_at(operations, rows, numbers, grids, x, y, z, registers):
         operations: Shape (5 n,), int32: of each the code, three registers, and where its numbers begin.
         rows: First and last + 1 of them: those that are the same everywhere come first, and are run once for many places.
         numbers: Of all operations, float64.
-        grids: Keys of the leaves of all grids, ascending in each, int64, and their voxels, float32.
+        grids: Keys of the leaves of all grids, ascending in each, int64, and their voxels, float32, NaN where they hold nothing.
         x, y, z: Place [m].
         registers: Written, shape (3 n,), float64.
 
@@ -268,6 +328,16 @@ def run_at(operations, rows, numbers, grids, x, y, z, registers):
         elif code == MIX:
             f, g, h = registers[3 * c], registers[3 * c + 1], registers[3 * c + 2]
             u, v, w = u + f * (r - u), v + g * (s - v), w + h * (t - w)
+        elif code == CUBES:
+            u = _on_cubes(u, v, w, numbers, first, grids[0], grids[1])
+            v = w = u
+        elif code == BETWEEN:
+            share = numbers[first]
+            u, v, w = _between(u, r, share), _between(v, s, share), _between(w, t, share)
+        elif code == FILLED:
+            u, v, w = r if math.isnan(u) else u, s if math.isnan(v) else v, t if math.isnan(w) else w
+        elif code == COSINE:
+            u, v, w = math.cos(u), math.cos(v), math.cos(w)
         registers[3 * n], registers[3 * n + 1], registers[3 * n + 2] = u, v, w
 
 

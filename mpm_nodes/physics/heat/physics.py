@@ -2,6 +2,7 @@
 
 from mpm_nodes.physics.contract import Physics
 from mpm_nodes.physics.heat.materials import first_phase, melting_rubber, with_melts
+from mpm_nodes.physics.heat.retired import RETIRED
 from mpm_nodes.physics.heat.unread import refuse_heat_source, require_of_material, unread
 
 PHYSICS = Physics(
@@ -14,4 +15,5 @@ PHYSICS = Physics(
     kinds=("conduct_heat",),
     compiled_for={"explicit_heat": melting_rubber},
     unread=unread,
+    retired=RETIRED,
 )

@@ -38,7 +38,9 @@ def refuse_heat_source(plans: Sequence[StagesOfPlan]) -> None:
         MpmNodesError: Some do not.
     """
     if not all("heat_source" in plan.fields_needed["particles"] for plan in plans):
-        raise MpmNodesError(f"the matter has a heat_source, and these substeps carry no heat; {CURE}, or leave set_heat_source out")
+        raise MpmNodesError(
+            f"the matter has a heat_source, and these substeps carry no heat; {CURE}, or leave the set_attribute of it out"
+        )
 
 
 def unread(materials: Sequence[Material], plans: Sequence[StagesOfPlan], tempered: bool) -> Iterator[str]:

@@ -7,6 +7,7 @@ from mpm_nodes.data import Material, SurfaceTension
 from mpm_nodes.physics.contract import Physics
 from mpm_nodes.physics.heat.materials import melting
 from mpm_nodes.physics.surface_tension.materials import pairs_of
+from mpm_nodes.physics.surface_tension.retired import RETIRED
 from mpm_nodes.physics.surface_tension.unread import check_scale, refuse_material, unread
 
 _TENSE = SurfaceTension(0.07)
@@ -39,4 +40,5 @@ PHYSICS = Physics(
         "surface_tension_heat": _melting_rubber,
     },
     unread=unread,
+    retired=RETIRED,
 )

@@ -1,4 +1,4 @@
-"""Air and heat in places: from VDB grids, masks and sequences, against closed forms, and what is refused."""
+"""Air and heat in places: of numbers and of fields, which change within a frame, against closed forms, and what is refused."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from heat_scenes import WAX, plate, solver, wax
 from solver_scenes import cube
 
 from mpm_nodes import Graph
-from mpm_nodes.data import Ambient, FrameContext, GraphSettings, InputError, LevelSet, MpmNodesError, Thermal
+from mpm_nodes.data import Ambient, FrameContext, GraphSettings, LevelSet, MpmNodesError, SpatialField, Thermal
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
-from mpm_nodes.graph.document.document import load_graph
 from mpm_nodes.graph.plan import preflight
 from mpm_nodes.graph.plan.plan import plan_graph
-from mpm_nodes.physics.heat.nodes.ambient import air_vdb, heat_field_vdb
+from mpm_nodes.graph.time.keys import KeyedNumber
+from mpm_nodes.nodes.fields import FieldShape, constant, field_ramp, field_shape, field_vector
+from mpm_nodes.nodes.fields_of_files import GridEdge, field_vdb
+from mpm_nodes.physics.heat.nodes.ambient import air, heat_field
 from mpm_nodes.physics.heat.problems.heat import solver as still_solver
 from mpm_nodes.physics.surface_tension.problems.surface_heat import sampled, skinned
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.solver.surroundings import surround
+from mpm_nodes.solver.surroundings import ambient_at, surround
 from mpm_nodes.verification.scenes import ball
 from usd_io.openvdb_module import find_openvdb
 
@@ -55,7 +57,7 @@ def grid(path: Path, *fields: tuple[str, float]) -> Path:
     corner = np.stack(np.meshgrid([-8, 0], [-8, 0], [-8, 0], indexing="ij"), -1).reshape(-1, 3).astype(np.int32)
     full = [np.full((8, 8, 8, 8), value, np.float32) for _, value in fields]
     held = [
-        LevelSet(corner, values, 0.05, background=-7.0 if name == "cold" else 0.0, kind="fog", name=name)
+        LevelSet(corner, values, 0.05, background=-7.0, kind="fog", name=name)
         for values, (name, _) in zip(full, fields, strict=True)
     ]
     write_volumes(path, held)
@@ -65,6 +67,11 @@ def grid(path: Path, *fields: tuple[str, float]) -> Path:
 def frame(number: int = 1) -> FrameContext:
     """Return the context of a frame."""
     return FrameContext(number, GraphSettings(cell_size=0.1, start=1, end=9))
+
+
+def of_grid(path: Path, name: str, number: int = 1, **knobs) -> SpatialField:
+    """Return the field of a grid at a frame."""
+    return field_vdb(frame(number), frame().settings, path=path, grid=name, **knobs)
 
 
 def heated(ambient: tuple[Ambient, ...] = (), steps: int = 5, start=None, **sets: float) -> SubstepSolver:
@@ -84,30 +91,42 @@ def temperatures(run: SubstepSolver) -> np.ndarray:
 
 
 # ---------------------------------------------------------------- air
-def test_even_air_of_a_grid_is_that_of_the_stage(tmp_path):
-    """The same temperatures, surface and heat as from conduct_heat's own knobs, which the grid's take the place of."""
-    path = grid(tmp_path / "air.vdb", ("temperature", AIR))
-    own = heated(air_temperature=AIR, air_convection=CONVECTION)
-    there = heated((air_vdb(frame(), path=path, convection=CONVECTION),), air_temperature=900.0, air_convection=3.0)
-    assert np.abs(temperatures(own) - temperatures(there)).max() < 1e-10 and temperatures(own).max() > 300.01
+@pytest.mark.parametrize("wired", [False, True], ids=["number", "field"])
+def test_even_air_is_that_of_the_stage(tmp_path, wired):
+    """The same temperatures, surface and heat as from conduct_heat's own knobs, which the node's take the place of."""
+    field = of_grid(grid(tmp_path / "air.vdb", ("temperature", AIR)), "temperature", edge=GridEdge.EXTEND) if wired else None
+    there = air(frame(), field, temperature=9.0 if wired else AIR, convection=CONVECTION)
+    runs = heated(air_temperature=AIR, air_convection=CONVECTION), heated((there,), air_temperature=900.0, air_convection=3.0)
+    own, other = map(temperatures, runs)
+    assert np.abs(own - other).max() < 1e-10 and own.max() > 300.01
     for name in ("from_air", "surface"):
-        told = [run.step_context.report["heat"][name] for run in (own, there)]
+        told = [run.step_context.report["heat"][name] for run in runs]
         assert told[0] == pytest.approx(told[1], rel=1e-9) and told[0] > 0.0
 
 
-def test_a_mask_shelters(tmp_path):
-    """Where the mask holds half, half as much heat comes; where it holds nothing, none does. The surface stays what it is."""
-    whole, half = (
-        air_vdb(frame(), path=grid(tmp_path / f"{m}.vdb", ("temperature", AIR), ("wind", m)), mask_grid="wind", convection=c)
-        for m, c in ((1.0, CONVECTION), (0.5, 2.0 * CONVECTION))
+def test_an_exposure_shelters():
+    """Where it is half, half as much heat comes; where it is nothing, none does. The surface stays what it is."""
+    one, same, none = (
+        heated((air(frame(), exposure=exposure, temperature=AIR, convection=convection),))
+        for exposure, convection in ((None, CONVECTION), (constant(0.5), 2.0 * CONVECTION), (constant(0.0), CONVECTION))
     )
-    sheltered = air_vdb(
-        frame(), path=grid(tmp_path / "no.vdb", ("temperature", AIR), ("wind", 1.0)), mask_grid="wind", translate=(9.0, 0.0, 0.0)
-    )
-    one, same, none = (heated((each,)) for each in (whole, half, sheltered))
     assert np.abs(temperatures(one) - temperatures(same)).max() < 1e-10 and temperatures(one).max() > 300.01
     assert np.abs(temperatures(none) - 300.0).max() < 1e-10
     assert one.step_context.report["heat"]["surface"] == pytest.approx(none.step_context.report["heat"]["surface"], rel=1e-9)
+
+
+def test_air_varies_with_the_place():
+    """A ramp of temperatures and one of exposure are those of an `Ambient` that says them in numbers."""
+    ramps = [
+        field_ramp(direction=(1.0, 0.0, 0.0), low=-1.0, high=1.0, from_value=a - b, to_value=a + b)
+        for a, b in ((200.0, 800.0), (1.0, 0.9))
+    ]
+    found = [
+        temperatures(heated((each,)))
+        for each in (air(frame(), *ramps, convection=CONVECTION), Ambient(Along(200.0, 800.0), CONVECTION, Along(1.0, 0.9)))
+    ]
+    np.testing.assert_allclose(*found, rtol=1e-12)
+    assert np.ptp(found[0]) > 0.1
 
 
 def test_air_that_differs_closes_the_books():
@@ -142,15 +161,13 @@ def test_sampled_surfaces_see_the_same_air():
 
 
 # ---------------------------------------------------------------- heat in places
-def test_a_field_heats_what_is_in_it_at_its_rate(tmp_path):
-    """dT/dt = q / (rho c) inside the grid, nothing outside, and the power told is that of the matter inside."""
+def test_a_field_heats_what_is_in_it_at_its_rate():
+    """dT/dt = q / (rho c) inside, nothing outside, and the power told is that of the matter inside."""
     block = cube(POOR, cells=12, cell_size=0.05, temperature=300.0)
     x = block["position"][:, 0]
     middle, cell = 0.5 * (x.min() + x.max()), 2.0 * block.spacing
-    field = heat_field_vdb(
-        frame(), path=grid(tmp_path / "q.vdb", ("heat_source", 1.0)), strength=POWER, translate=(middle + 0.4, 0.3, 0.3)
-    )
-    run = heated((field,), start=block)
+    inside = field_shape(shape=FieldShape.BOX, centre=(middle + 0.5, 0.3, 0.3))
+    run = heated((heat_field(inside, frame(), strength=POWER),), start=block)
     rise = (temperatures(run) - 300.0) / (5 * 1e-3 * POWER / HEAT)
     # a cell takes the field at its centre, a particle gives to and takes from cells within 1.5 cells of it
     far, near = x < middle - 0.05 - 3.0 * cell, x > middle + 3.0 * cell
@@ -170,9 +187,9 @@ def test_fields_add_up_with_those_of_matter_and_stage():
     assert np.abs(rise - 1.0).max() < 1e-9
 
 
-def test_matter_that_leaves_a_field_is_heated_no_more(tmp_path):
+def test_matter_that_leaves_a_field_is_heated_no_more():
     """The field stays where it is: what has moved out of it keeps its temperature, where a source of its own would go on."""
-    field = heat_field_vdb(frame(), path=grid(tmp_path / "q.vdb", ("heat_source", POWER)), translate=(0.4, 0.4, 0.4))
+    field = heat_field(field_shape(shape=FieldShape.BOX, centre=(0.4, 0.4, 0.4), size=(0.8, 0.8, 0.8)), frame(), strength=POWER)
     still = wax(300.0)
     moving = np.broadcast_to([40.0, 0.0, 0.0], (len(still), 3))
     fast = dataclasses.replace(still, attributes={**still.attributes, "velocity": moving})
@@ -184,14 +201,15 @@ def test_matter_that_leaves_a_field_is_heated_no_more(tmp_path):
     assert warm[2] > 300.1 and warm[-1] - warm[35] < 1e-9 * warm[-1]
 
 
-def scene(tmp_path: Path, field: str, substeps: object = "explicit_heat", **knobs) -> Graph:
-    """Return a cube of wax of 300 K that floats in a field or in air."""
+def scene(kind: str, field: dict[str, object] | None = None, substeps: object = "explicit_heat", **knobs) -> Graph:
+    """Return a cube of wax of 300 K that floats in a field or in air, of a field_vdb of these knobs."""
     graph = Graph(cell_size=0.1, fps=24.0, start=1, end=5)
     matter = graph.add("material_neo_hookean", "matter", density=900.0, youngs_modulus=1e4)
     heat = graph.add("material_thermal", "heat", material=matter, heat_capacity=2000.0, conductivity=1e-6)
     block = graph.add("emit_box", "block", material=heat, size=(0.4, 0.4, 0.4), centre=(0.0, 0.0, 0.0))
     warm = graph.add("set_temperature", "warm", particles=block, temperature=300.0)
-    around = graph.add(field, "around", **knobs)
+    wires = {} if field is None else {"field": graph.add("field_vdb", "grid", **field)}
+    around = graph.add(kind, "around", **wires, **knobs)
     sim = graph.add("solve", "sim", sources=[warm], ambient=[around], substeps=substeps, gravity=(0.0, 0.0, 0.0))
     graph.add("write_cache", "cache", particles=sim["particles"], attributes=["id", "temperature"])
     return graph
@@ -200,19 +218,18 @@ def scene(tmp_path: Path, field: str, substeps: object = "explicit_heat", **knob
 POWERS = {1: 0.0, 2: 1e7, 3: 4e7, 4: 0.0, 5: -2e7}
 
 
-def risen(tmp_path: Path, number: int, **knobs) -> np.ndarray:
+def risen(tmp_path: Path, number: int, interpolation: str, strength: object) -> np.ndarray:
     """Return how much warmer each particle is at a frame, over a second of 1e7 W/m^3, in a sequence of `POWERS`."""
     for frame_number, value in POWERS.items():
         grid(tmp_path / f"q.{frame_number:04d}.vdb", ("heat_source", value))
-    graph = scene(tmp_path, "heat_field_vdb", path=str(tmp_path / "q.####.vdb"), sequence=True, **knobs)
+    field = {"path": str(tmp_path / "q.####.vdb"), "grid": "heat_source", "sequence": True, "interpolation": interpolation}
+    graph = scene("heat_field", field, strength=strength)
     return (Evaluator(graph).value("sim.particles", number)["temperature"] - 300.0) * HEAT / 1e7
 
 
 @pytest.mark.parametrize(
     ("interpolation", "strength", "exact"),
     [
-        ("linear", 1.0, (0.5, 3.0, 5.0, 4.0)),
-        ("held", 1.0, (0.0, 1.0, 5.0, 5.0)),
         ("linear", {"keys": [[1, 1.0, "step"], [3, 0.5, "step"], [4, 1.0, "step"]]}, (0.5, 3.0, 4.0, 3.0)),
         ("held", {"keys": [[1, 0.0, "linear"], [5, 4.0, "linear"]]}, (0.0, 1.5, 11.5, 11.5)),
         ("linear", {"keys": [[3.5, 0.0, "step"], [3.75, 4.0, "step"], [4.0, 0.0, "step"]]}, (0.0, 0.0, 0.5, 0.5)),
@@ -221,7 +238,7 @@ def risen(tmp_path: Path, number: int, **knobs) -> np.ndarray:
 def test_a_sequence_changes_in_time(tmp_path, interpolation, strength, exact):
     """The rise is the integral over time: straight between files, or each until the next, times the strength of each moment."""
     for number, rise in enumerate(exact, 2):
-        found = risen(tmp_path, number, interpolation=interpolation, strength=strength)
+        found = risen(tmp_path, number, interpolation, strength)
         assert np.abs(found * 24.0 - rise).max() < 2e-3 * max(abs(rise), 1.0)
 
 
@@ -229,56 +246,33 @@ def test_a_field_moves_within_a_frame(tmp_path):
     """A grid that crosses the matter in one frame heats it for a part of the frame, not for all of it or for none."""
     path = grid(tmp_path / "q.vdb", ("heat_source", 1e7))
     across = {"keys": [[1, (-2.0, 0.0, 0.0), "linear"], [2, (2.0, 0.0, 0.0), "linear"]]}
-    graph = scene(tmp_path, "heat_field_vdb", path=str(path), translate=across)
+    graph = scene("heat_field", {"path": str(path), "grid": "heat_source", "translate": across})
     graph.set("sim.dt_max", 1.0 / 24.0 / 64.0)
     found = Evaluator(graph).value("sim.particles", 2)["temperature"]
     exact = 0.8 / 4.0  # the grid is 0.8 m wide, and moves by 4 m
     assert np.abs((found - 300.0) * HEAT / 1e7 * 24.0 - exact).max() < 0.05 * exact
 
 
-def test_air_follows_files_and_keys_within_a_frame(tmp_path):
-    """At frames the air is that of their files; halfway it is the mean, also where one file has air and the other none."""
-    from mpm_nodes.graph.time.keys import KeyedNumber
-    from mpm_nodes.solver.surroundings import ambient_at
-
+def test_air_follows_its_fields_and_keys_within_a_frame(tmp_path):
+    """At frames the air is that of their files; halfway it is the mean, and so are temperature, convection and exposure."""
     grid(tmp_path / "air.0001.vdb", ("temperature", 300.0), ("wind", 1.0))
     grid(tmp_path / "air.0002.vdb", ("temperature", 500.0), ("wind", 3.0))
+    warm, wind = (of_grid(tmp_path / "air.0001.vdb", name, 2, sequence=True, outside=200.0) for name in ("temperature", "wind"))
     convection = KeyedNumber([(1, 10.0, "linear"), (2, 30.0, "linear")])
-    given = air_vdb(frame(2), path=tmp_path / "air.0001.vdb", sequence=True, mask_grid="wind", convection=convection, outside=200.0)
     inside, outside = np.zeros((1, 3)), np.full((1, 3), 9.0)
-    for moment, warm, blown, number in ((1.0, 300.0, 1.0, 10.0), (1.25, 350.0, 1.5, 15.0), (2.0, 500.0, 3.0, 30.0)):
-        (now,) = ambient_at([given], moment)
-        assert now.air.at(inside) == pytest.approx([warm]) and now.air.at(outside) == pytest.approx([200.0])
+    for moment, kelvin, blown, number in ((1.0, 300.0, 1.0, 10.0), (1.25, 350.0, 1.5, 15.0), (2.0, 500.0, 3.0, 30.0)):
+        given = air(frame(2), warm, wind, convection=convection), air(frame(2), temperature=convection)
+        now, plain = ambient_at(given, moment)
+        assert now.air.at(inside) == pytest.approx([kelvin]) and now.air.at(outside) == pytest.approx([200.0])
         assert now.exposure.at(inside) == pytest.approx([blown]) and now.convection == pytest.approx(number)
-
-
-def test_old_graphs_keep_their_files():
-    """A sequence of version 1 held the file of a frame's end over the frame."""
-    upgraded = load_graph(
-        {
-            "format": "mpm_nodes.graph",
-            "version": 1,
-            "nodes": {
-                "one": {"type": "air_vdb", "version": 1, "knobs": {"path": "a.1.vdb", "sequence": True, "frame_offset": 3}},
-                "two": {"type": "air_vdb", "version": 1, "knobs": {"path": "a.1.vdb"}},
-                "keyed": {
-                    "type": "heat_field_vdb",
-                    "version": 1,
-                    "knobs": {"path": "a.1.vdb", "sequence": True, "frame_offset": {"keys": [[1, 0, "step"], [5, 7, "step"]]}},
-                },
-            },
-        }
-    )
-    knobs = {name: upgraded.nodes[name].knobs for name in ("one", "two", "keyed")}
-    assert (knobs["one"]["interpolation"], knobs["one"]["frame_offset"]) == ("held", 4)
-    assert "interpolation" not in knobs["two"] or knobs["two"]["interpolation"] == "linear"
-    assert knobs["keyed"]["frame_offset"] == {"keys": [[1, 1, "step"], [5, 8, "step"]]}
+        assert plain.air.at(outside) == pytest.approx([number]) and plain.exposure is None and plain.convection == 10.0
 
 
 def test_a_cook_resumes_to_the_same_bytes(tmp_path):
     """Surroundings follow from the frame alone."""
     path = grid(tmp_path / "air.vdb", ("temperature", AIR))
-    graph = scene(tmp_path, "air_vdb", path=str(path), convection={"keys": [[1, 0.0, "linear"], [5, 900.0, "linear"]]})
+    keys = {"keys": [[1, 0.0, "linear"], [5, 900.0, "linear"]]}
+    graph = scene("air", {"path": str(path), "grid": "temperature", "edge": "extend", "outside": AIR}, convection=keys)
     folder = execute(graph, out=tmp_path / "out").revision_folder
     whole = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     (lost,) = folder.glob("checkpoints/0005*")
@@ -306,34 +300,54 @@ def test_threads_and_checked_mode_change_no_bit():
 
 
 # ---------------------------------------------------------------- what is refused
-def test_bad_grids_are_refused(tmp_path):
-    """Below 0 K, masks below 0, grids that are not there, numbers that are not finite, and sequences without a number."""
-    path = grid(tmp_path / "bad.vdb", ("cold", -5.0), ("temperature", AIR), ("wind", -1.0))
-    with pytest.raises(MpmNodesError, match=r"air_vdb.grid: 'cold' in .* holds -5 K; write kelvin"):
-        air_vdb(frame(), path=path, grid="cold")
-    with pytest.raises(MpmNodesError, match=r"air_vdb.mask_grid: 'wind' in .* holds -1; a mask is >= 0"):
-        air_vdb(frame(), path=path, mask_grid="wind")
-    with pytest.raises(InputError, match="no grid named 'smoke'"):
-        air_vdb(frame(), path=path, grid="smoke")
-    with pytest.raises(MpmNodesError, match=r"heat_field_vdb.strength: is nan"):
-        heat_field_vdb(frame(), path=path, grid="wind", strength=float("nan"))
-    with pytest.raises(InputError, match="has no frame number"):
-        heat_field_vdb(frame(), path=path, sequence=True)
-    with pytest.raises(InputError, match=r"q\.0002\.vdb"):
-        heat_field_vdb(frame(3), path=tmp_path / "q.####.vdb", sequence=True)
+def test_what_lies_below_the_least_is_raised_to_it_and_told():
+    """Air below 0 K and an exposure below 0, once, at the first frame; heat may be taken away."""
+    told: list[str] = []
+    cold, hollow = field_ramp(from_value=-5.0, to_value=300.0), field_ramp(from_value=-0.5, to_value=1.0)
+    for number in (1, 2):
+        ctx = dataclasses.replace(
+            frame(number), report=lambda kind, **facts: told.append(f"{kind} {facts['where']}: {facts['message']}")
+        )
+        made = air(ctx, cold, hollow)
+        low, high = np.array([[0.0, -9.0, 0.0]]), np.array([[0.0, 9.0, 0.0]])
+        assert (made.air.at(low), made.exposure.at(low), made.air.at(high), made.exposure.at(high)) == (0.0, 0.0, 300.0, 1.0)
+        assert heat_field(cold, ctx).source.at(low) == -5.0
+    assert told == [
+        "warning field: air: values below 0 are raised to it; they may go down to -5",
+        "warning exposure: air: values below 0 are raised to it; they may go down to -0.5",
+    ]
 
 
-def test_what_no_stage_reads_is_told_before_the_cook(tmp_path):
+def test_what_does_not_fit_is_told():
+    """Fields of vectors by node and port, also before the cook, and a strength that is not finite."""
+    across = field_vector(vector=(1.0, 0.0, 0.0))
+    for make, where in (
+        (lambda: air(frame(), across), "air.field"),
+        (lambda: air(frame(), exposure=across), "air.exposure"),
+        (lambda: heat_field(across, frame()), "heat_field.field"),
+    ):
+        with pytest.raises(MpmNodesError, match=rf"{where}: is a field of vectors"):
+            make()
+        kind, port = where.split(".")
+        graph = scene(kind, None if kind == "air" else {"path": "none.vdb"})
+        graph.nodes["around"].connect(port, graph.add("field_vector", "across"))
+        graph.nodes.pop("grid", None)
+        with pytest.raises(MpmNodesError, match=rf"{where}: is a field of vectors"):
+            preflight.estimate(plan_graph(graph), 1)
+    with pytest.raises(MpmNodesError, match="a field has the value nan; give finite numbers"):
+        heat_field(constant(1.0), frame(), strength=float("nan"))
+
+
+def test_what_no_stage_reads_is_told_before_the_cook():
     """A field where no heat is carried, and air twice."""
-    path = str(grid(tmp_path / "air.vdb", ("temperature", AIR)))
     with pytest.raises(MpmNodesError, match=r"solve.ambient: .* carry no heat; take the preset explicit_heat"):
-        preflight.estimate(plan_graph(scene(tmp_path, "air_vdb", "explicit_apic", path=path)), 1)
+        preflight.estimate(plan_graph(scene("air", substeps="explicit_apic")), 1)
     with pytest.raises(MpmNodesError, match=r"solve.ambient: .* carry no heat"):
         surround(SubstepSolver(cube(WAX), "explicit_apic"), (Ambient(Along(300.0), 1.0),))
     twice = (Ambient(Along(300.0), 1.0), Ambient(Along(300.0), 1.0))
     with pytest.raises(MpmNodesError, match="2 nodes say how warm the air is"):
         surround(solver(wax()), twice)
-    graph = scene(tmp_path, "air_vdb", path=path)
-    graph.connect("sim.ambient", graph.add("air_vdb", "other", path=path))
+    graph = scene("air")
+    graph.connect("sim.ambient", graph.add("air", "other"))
     with pytest.raises(MpmNodesError, match=r"sim: solve\.ambient: 2 nodes say how warm the air is"):
         preflight.estimate(plan_graph(graph), 1)

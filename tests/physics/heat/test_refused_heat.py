@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_temperature_fields import hot_floor, warm_grid
 
 from mpm_nodes.cli import main
 
@@ -76,49 +75,6 @@ def test_a_table_of_a_liquid_that_has_a_law_of_its_own_is_refused_by_validate(tm
     assert main(["validate", str(shot(tmp_path, "explicit_heat", softens=softens, matter=matter))]) == 0, capsys.readouterr()
 
 
-def warmed(folder: Path, way: str, path: Path, **knobs: Any) -> Path:
-    """Write the shot with a node that reads a file: over matter, over a body, as air, or as heat in a place."""
-    read = {"type": way, "knobs": {"path": str(path), **knobs}}
-    if way.startswith("set_"):
-        return shot(folder, "explicit_heat", warm={**read, "inputs": {"particles": "block"}})
-    if way.startswith("collider_"):
-        body = {"type": "collide_box", "knobs": {"centre": [0.0, -0.5, 0.0], "size": [1.0, 0.2, 1.0]}}
-        wired = {"inputs": {"sources": ["warm"], "colliders": ["hot"]}}
-        return shot(folder, "explicit_heat", body=body, hot={**read, "inputs": {"collider": "body"}}, sim=wired)
-    return shot(folder, "explicit_heat", around=read, sim={"inputs": {"sources": ["warm"], "ambient": ["around"]}})
-
-
-FROM_FILES = (
-    "set_temperature_vdb",
-    "set_heat_source_vdb",
-    "collider_temperature_vdb",
-    "collider_temperature_usd",
-    "air_vdb",
-    "heat_field_vdb",
-)
-
-
-@pytest.mark.parametrize("way", FROM_FILES)
-def test_files_of_heat_are_looked_at_before_the_cook(tmp_path, capsys, way):
-    """A file that is not there, and one without the grid or primvar; one that has it is fine."""
-    ending, knob = ("usda", "primvar") if way.endswith("usd") else ("vdb", "grid")
-    assert main(["validate", str(warmed(tmp_path, way, tmp_path / f"none.{ending}"))]) == 5
-    assert f"none.{ending}: no such file; give the path of a file that is there" in capsys.readouterr().err
-    path = hot_floor(tmp_path, [300.0, 400.0, 400.0, 300.0]) if knob == "primvar" else warm_grid(tmp_path)
-    assert main(["validate", str(warmed(tmp_path, way, path, **{knob: "smoke"}))]) == 5
-    assert "smoke" in capsys.readouterr().err
-    assert main(["validate", str(warmed(tmp_path, way, path, **{knob: "temperature"}))]) == 0, capsys.readouterr()
-
-
-@pytest.mark.parametrize("way", ["collider_temperature_vdb", "collider_temperature_usd", "air_vdb"])
-def test_files_below_absolute_zero_are_refused_by_validate(tmp_path, capsys, way):
-    """Degrees in place of kelvin, over a body and in the air: with the least of them."""
-    path = hot_floor(tmp_path, [-20.0, 5.0, 5.0, -20.0]) if way.endswith("usd") else warm_grid(tmp_path, low=-20.0)
-    assert main(["validate", str(warmed(tmp_path, way, path))]) == 2
-    said = capsys.readouterr().err
-    assert "-20 K" in said and f"{way}." in said, said
-
-
 @pytest.mark.parametrize(("modulus", "told"), [(0.0, "infinity"), (1e6, "1e+06 Pa")])
 @pytest.mark.parametrize("substeps", ["explicit_apic", "auto", "implicit_apic", "auto_incompressible"])
 def test_a_modulus_for_projections_is_refused_before_the_cook(tmp_path, capsys, substeps, modulus, told):
@@ -143,7 +99,7 @@ def test_the_projection_takes_it(tmp_path, capsys):
 
 def test_a_heat_source_where_nothing_carries_heat_is_refused_before_the_cook(tmp_path, capsys):
     """Heat that no stage reads would be ignored without a word; a source of 0 is none, and presets with heat take it."""
-    heated = {"type": "set_heat_source", "knobs": {"source": 1e6}, "inputs": {"particles": "block"}}
+    heated = {"type": "set_attribute", "knobs": {"attribute": "heat_source", "value": 1e6}, "inputs": {"particles": "block"}}
     file = shot(tmp_path, "explicit_apic", warm=heated)
     out = tmp_path / "out"
     for command in (["validate", str(file)], ["cook", str(file), "--out", str(out)]):
@@ -155,5 +111,6 @@ def test_a_heat_source_where_nothing_carries_heat_is_refused_before_the_cook(tmp
     streamed = {"knobs": {"substeps": {"preset": "explicit_apic"}}, "inputs": {"emitters": ["flow"]}}
     assert main(["validate", str(shot(tmp_path, "explicit_apic", warm=heated, flow=stream, sim=streamed))]) == 2
     assert "heat_source" in "".join(capsys.readouterr())
-    assert main(["validate", str(shot(tmp_path, "explicit_apic", warm={**heated, "knobs": {"source": 0.0}}))]) == 0
+    none = {"attribute": "heat_source", "value": 0.0}
+    assert main(["validate", str(shot(tmp_path, "explicit_apic", warm={**heated, "knobs": none}))]) == 0
     assert main(["validate", str(shot(tmp_path, "explicit_heat", warm=heated))]) == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpm_nodes.data import Collider, CollisionRule, Material, Particles, SurfaceTension
+from mpm_nodes.data import Collider, CollisionRule, FrameContext, Material, Particles, SurfaceTension
 from mpm_nodes.kernels.level_sets.level_set import BOX, PosedLevelSets
 from mpm_nodes.physics.surface_tension.nodes.contact_angles import collider_contact_angle
 from mpm_nodes.solver.run import SubstepSolver
@@ -24,7 +24,7 @@ def falling(angle: float) -> SubstepSolver:
         {"position": x, "velocity": [0.0, -SPEED, 0.0] + 0.0 * x, "volume": np.full(len(x), (0.5 * H) ** 3)}, (WATER,), 0.5 * H
     )
     shape = PosedLevelSets(BOX, (5.0, 1.0, 5.0), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.0, -1.0, 0.0]]))
-    floor = collider_contact_angle(Collider("floor", CollisionRule.SEPARATE, 0.0, shape), angle=angle)
+    floor = collider_contact_angle(Collider("floor", CollisionRule.SEPARATE, 0.0, shape), FrameContext(1), angle=angle)
     options = {"gravity": (0.0, -GRAVITY, 0.0), "dtype": np.float64, "origin": (0.0, 0.0, 0.0)}
     return SubstepSolver(drop, "surface_tension", cell_size=H, colliders=[floor], **options)
 

@@ -1,40 +1,39 @@
-"""Surface tension that is painted on matter and in places, by numbers, VDB grids and primvars, and what is refused."""
+"""Surface tension that is painted on matter and in places, by numbers and fields, and what is refused."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from test_surface_tension import H, drop, run_until, solver
 
 from mpm_nodes import Graph
-from mpm_nodes.data import Ambient, FrameContext, GraphSettings, LevelSet, MpmNodesError, SurfaceTension
+from mpm_nodes.data import Ambient, FrameContext, GraphSettings, MpmNodesError, Particles, SurfaceTension
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.plan import preflight
 from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.graph.time.keys import KeyedNumber
-from mpm_nodes.nodes.values_of_files import Interpolation
-from mpm_nodes.physics.surface_tension.nodes.tension_fields import (
-    TensionPaint,
-    set_tension_scale,
-    set_tension_scale_usd,
-    set_tension_scale_vdb,
-    tension_field_vdb,
+from mpm_nodes.nodes.attributes import set_attribute
+from mpm_nodes.nodes.fields import (
+    FieldOperation,
+    FieldShape,
+    RampForm,
+    ShapeOutput,
+    constant,
+    field_math,
+    field_ramp,
+    field_shape,
+    field_vector,
 )
+from mpm_nodes.physics.surface_tension.nodes.tension import tension_field
 from mpm_nodes.physics.surface_tension.stages.surface_tension import longest_step
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import ambient_at, surround
-from usd_io.openvdb_module import find_openvdb
 
 PLAIN = dataclasses.replace(drop().materials[0], surface_tension=SurfaceTension(2.0))
 SETTINGS = GraphSettings(cell_size=H, start=1, end=9)
-try:
-    find_openvdb()
-except Exception:
-    pytest.skip("OpenVDB is not installed", allow_module_level=True)
 
 
 def sampled(run: SubstepSolver) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -44,19 +43,14 @@ def sampled(run: SubstepSolver) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return samples.unpack("position"), samples.unpack("tension"), samples.unpack("owner")
 
 
-def halves(path: Path, value: float = 0.25, size: float = 0.1) -> Path:
-    """Write a grid that holds a value where x < 0.8 size, and nothing beyond."""
-    from usd_io.volumes import write_volumes
-
-    corner = np.stack(np.meshgrid([-8, 0], [-16, -8, 0, 8], [-16, -8, 0, 8], indexing="ij"), -1).reshape(-1, 3).astype(np.int32)
-    values = np.full((len(corner), 8, 8, 8), value, np.float32)
-    write_volumes(path, [LevelSet(corner, values, size, background=0.0, kind="fog", name="tension_scale")])
-    return path
+def frame(number: int = 1, told: list[str] | None = None) -> FrameContext:
+    """Return the context of a frame; warnings are put on a list."""
+    return FrameContext(number, SETTINGS, lambda kind, **facts: (told if told is not None else []).append(facts["message"]))
 
 
-def frame(number: int = 1) -> FrameContext:
-    """Return the context of a frame."""
-    return FrameContext(number, SETTINGS)
+def scaled(matter: Particles, scale: float) -> Particles:
+    """Return matter with a factor on its tension."""
+    return set_attribute(matter, frame(), attribute="tension_scale", value=scale)
 
 
 def test_matter_takes_its_factor_along():
@@ -70,7 +64,7 @@ def test_matter_takes_its_factor_along():
     assert np.ptp(own) > 0.5
     run.step(1e-3)
     np.testing.assert_array_equal(run.snapshot()["tension_scale"], scales)
-    even = solver(set_tension_scale(drop(PLAIN), scale=0.25), fuse=False)
+    even = solver(scaled(drop(PLAIN), 0.25), fuse=False)
     np.testing.assert_allclose(sampled(even)[1], 0.5, rtol=1e-12)
     assert "tension_scale" not in solver(drop(PLAIN)).particles.names
 
@@ -96,7 +90,7 @@ class Slope:
 
 def test_a_field_stays_where_it_is():
     """Samples have the factor of their place, times that of their owner; matter that has gone on has another one."""
-    run = solver(set_tension_scale(drop(PLAIN), scale=0.5), fuse=False)
+    run = solver(scaled(drop(PLAIN), 0.5), fuse=False)
     surround(run, (Ambient(tension=Slope(), most_tension=2.0),))
     x, tension, _ = sampled(run)
     np.testing.assert_allclose(tension, 1.0 + x[:, 0], rtol=1e-12)
@@ -106,90 +100,74 @@ def test_a_field_stays_where_it_is():
     run.step(1e-3)
 
 
-def test_tension_comes_from_vdb_grids(tmp_path):
-    """Factors and masks, on matter and in places; beyond the grid that outside; a grid moves and grows."""
-    path = halves(tmp_path / "paint.vdb")
-    given = drop(PLAIN)
+def test_matter_takes_the_factor_of_a_field():
+    """Where it begins; a factor below 0 is raised to it and told."""
+    given, told = drop(PLAIN), []
     x = given["position"][:, 0]
-    low, high = x < 0.7 * H, x > 1.8 * H
-    near = set_tension_scale_vdb(given, path=path, translate=(-0.7 + 0.6 * H, 0.0, 0.0))["tension_scale"]
-    assert np.allclose(near[x < 0.55 * H], 0.25) and np.allclose(near[high], 1.0)
-    mask = set_tension_scale_vdb(
-        given, path=path, values=TensionPaint.MASK, outside=0.8, painted=0.4, translate=(-0.7 + 0.6 * H, 0.0, 0.0)
-    )["tension_scale"]
-    np.testing.assert_allclose(mask[x < 0.55 * H], 0.7, rtol=1e-6)
-    np.testing.assert_allclose(mask[high], 0.8, rtol=1e-6)
-    assert low.any() and high.any()
-    field = tension_field_vdb(frame(), path=path, outside=0.5, translate=(-0.7 + 0.6 * H, 0.0, 0.0))
-    at = np.array([[0.3 * H, H, H], [5.0 * H, H, H]])
-    np.testing.assert_allclose(field.tension.at(at), [0.25, 0.5], rtol=1e-6)
-    assert field.most_tension == 0.5
-    masked = tension_field_vdb(frame(), path=path, values=TensionPaint.MASK, outside=0.5, painted=2.5)
-    assert masked.most_tension == pytest.approx(1.0)
+    ramp = field_ramp(direction=(1.0, 0.0, 0.0), low=0.0, high=H, from_value=-0.5, to_value=1.5)
+    found = set_attribute(given, frame(1, told), ramp, attribute="tension_scale")["tension_scale"]
+    np.testing.assert_allclose(found, np.clip(-0.5 + 2.0 * x / H, 0.0, 1.5), atol=1e-12)
+    assert len(told) == 1 and "they get 0 at least" in told[0] and (found == 0.0).any() and (found > 1.0).any()
 
 
-def test_a_field_of_tension_changes_within_a_frame(tmp_path):
-    """Masks and factors of a sequence go straight from file to file, keys too; the substep is held to the largest of them."""
-    for number, value in ((1, 0.0), (2, 1.0)):
-        halves(tmp_path / f"mask.{number}.vdb", value)
+def test_a_field_changes_within_a_frame():
+    """Its keys go straight at any moment; the substep is held to the largest factor that it can have at all."""
     painted = KeyedNumber([(1, 2.0, "linear"), (2, 4.0, "linear")])
-    path, at = tmp_path / "mask.1.vdb", np.array([[0.3, 0.1, 0.1]])
-    knobs = {"path": path, "sequence": True, "outside": 1.0, "painted": painted}
-    mask = tension_field_vdb(frame(2), values=TensionPaint.MASK, **knobs)
-    for moment, factor in ((1.0, 1.0), (1.5, 1.0 + 0.5 * 2.0), (2.0, 4.0)):
-        np.testing.assert_allclose(ambient_at([mask], moment)[0].tension.at(at), factor, rtol=1e-6)
+    inside = field_shape(shape=FieldShape.BALL, radius=1.0)
+    mask = tension_field(field_ramp(inside, from_value=0.5, to_value=painted), frame(2))
+    for moment, factor in ((1.0, 2.0), (1.5, 3.0), (2.0, 4.0)):
+        now = ambient_at([mask], moment)[0].tension
+        np.testing.assert_allclose(now.at(np.array([[0.3, 0.1, 0.1], [9.0, 0.0, 0.0]])), [factor, 0.5])
     assert mask.most_tension == 4.0
-    held = tension_field_vdb(frame(2), values=TensionPaint.MASK, interpolation=Interpolation.HELD, **knobs)
-    np.testing.assert_allclose(ambient_at([held], 1.9)[0].tension.at(at), 1.0)
-    factors = tension_field_vdb(frame(2), path=path, sequence=True, outside=0.5)
-    for moment, factor in ((1.0, 0.5), (1.5, 0.75), (2.0, 1.0)):
-        np.testing.assert_allclose(ambient_at([factors], moment)[0].tension.at(at), factor, rtol=1e-6)
-    assert factors.most_tension == 1.0
+    assert tension_field(constant(0.25), frame()).most_tension == 0.25
 
 
-def test_tension_comes_from_primvars(tmp_path):
-    """Next to a mesh particles have the factor of its primvar, deep inside that outside."""
-    from pxr import Sdf, Usd, UsdGeom
-
-    from mpm_nodes.nodes.collider_motion import box_mesh
-
-    stage = Usd.Stage.CreateNew(str(tmp_path / "box.usda"))
-    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
-    prim, box = UsdGeom.Mesh.Define(stage, "/box"), box_mesh((1.0, 1.0, 1.0))
-    prim.CreatePointsAttr().Set([tuple(map(float, point)) for point in box.points])
-    prim.CreateFaceVertexCountsAttr().Set(box.counts.tolist())
-    prim.CreateFaceVertexIndicesAttr().Set(box.indices.tolist())
-    painted = UsdGeom.PrimvarsAPI(prim).CreatePrimvar("wax", Sdf.ValueTypeNames.FloatArray, "vertex")
-    painted.Set([0.0 if point[0] < 0.0 else 1.0 for point in box.points])
-    stage.GetRootLayer().Save()
-    given = drop(PLAIN)
-    at = np.array([[-0.48, 0.0, 0.0], [0.48, 0.1, 0.0], [0.0, 0.0, 0.0], [0.0, 0.48, 0.0]])
-    given = dataclasses.replace(given, attributes={"position": at})
-    found = set_tension_scale_usd(
-        given,
-        SETTINGS,
-        path=tmp_path / "box.usda",
-        primvar="wax",
-        values=TensionPaint.MASK,
-        outside=1.0,
-        painted=0.2,
-    )
-    np.testing.assert_allclose(found["tension_scale"], [1.0, 0.2, 1.0, 0.6], atol=0.02)
+def test_what_lies_below_nothing_is_raised_to_it_and_told():
+    """Once, at the first frame; a field that is nowhere above it takes the tension away."""
+    told: list[str] = []
+    for number in (1, 2):
+        field = tension_field(field_ramp(from_value=-0.5, to_value=1.5), frame(number, told))
+    assert field.tension.at(np.array([[0.0, -9.0, 0.0], [0.0, 0.5, 0.0], [0.0, 9.0, 0.0]])).tolist() == [0.0, 0.5, 1.5]
+    assert field.most_tension == 1.5
+    assert told == ["tension_field: values below 0 are raised to it; they may go down to -0.5"]
+    none = tension_field(constant(-2.0), frame(2))
+    assert none.most_tension == 0.0 and (none.tension.at(np.zeros((1, 3))) == 0.0).all()
 
 
-def test_mistakes_are_told(tmp_path):
-    """Factors below 0, masks above 1, and a field where nothing has a surface: place, value, what is allowed, cure."""
-    below = halves(tmp_path / "below.vdb", -0.5)
+ENDLESS = {
+    "ramp": lambda: field_ramp(interpolation=RampForm.ENDLESS),
+    "distance": lambda: field_shape(output=ShapeOutput.DISTANCE),
+    "quotient": lambda: field_math(constant(1.0), field_shape(), operation=FieldOperation.DIVIDE),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_factor_without_a_bound_is_refused(kind):
+    """The substep could not be held to it; limited it is taken."""
     with pytest.raises(
-        MpmNodesError, match=r"set_tension_scale_vdb\.grid: 'tension_scale' in .*has a value of -0\.5; a tension is >= 0"
+        MpmNodesError, match=r"tension_field\.field: can grow without bound; limit it by field_ramp, or by field_math"
     ):
-        set_tension_scale_vdb(drop(PLAIN), path=below)
-    above = halves(tmp_path / "above.vdb", 3.0)
-    with pytest.raises(MpmNodesError, match=r"tension_field_vdb\.grid: .*has a value of 3; masks lie from 0 to 1, or set `values`"):
-        tension_field_vdb(frame(), path=above, values=TensionPaint.MASK)
+        tension_field(ENDLESS[kind](), frame())
+    limited = field_math(ENDLESS[kind](), operation=FieldOperation.MINIMUM, b_value=3.0)
+    assert tension_field(limited, frame(2)).most_tension == 3.0
+    with pytest.raises(MpmNodesError, match=r"tension_field\.field: is a field of vectors"):
+        tension_field(field_vector(), frame())
+
+
+def test_a_factor_without_a_bound_is_refused_before_the_cook():
+    """The preflight knows the field, through arithmetic too."""
+    graph = shot("surface_tension")
+    ramp = graph.add("field_ramp", "ramp", interpolation="endless")
+    graph.nodes["field"].connect("field", graph.add("field_math", "twice", a=ramp, b_value=2.0))
+    with pytest.raises(MpmNodesError, match=r"tension_field\.field: can grow without bound"):
+        preflight.estimate(plan_graph(graph), 1)
+
+
+def test_mistakes_are_told():
+    """Factors below 0 or not finite, and a field where nothing has a surface: place, value, what is allowed."""
     for wrong in (math.nan, math.inf, -0.5):
-        with pytest.raises(MpmNodesError, match=rf"set_tension_scale\.scale: has a factor of {wrong:g} where there is matter"):
-            set_tension_scale(drop(PLAIN), scale=wrong)
+        with pytest.raises(MpmNodesError, match=rf"set_attribute\.value: is {wrong:g}; tension_scale lies from 0 to inf"):
+            scaled(drop(PLAIN), wrong)
         with pytest.raises(MpmNodesError, match=rf"particle tension_scale must be finite and >= 0; one is {wrong:g}"):
             solver(drop(PLAIN, tension_scale=np.append(np.ones(59), wrong)))
     run = solver(drop(PLAIN), "explicit_apic")
@@ -197,13 +175,14 @@ def test_mistakes_are_told(tmp_path):
         surround(run, (Ambient(tension=Slope()),))
 
 
-def shot(path: Path, substeps: str) -> Graph:
-    """Return a graph of a drop in a field."""
+def shot(substeps: str) -> Graph:
+    """Return a graph of a drop in a field: a quarter of the tension on one side."""
     graph = Graph(cell_size=H, fps=24.0, start=1, end=2)
     matter = graph.add("material_liquid", "matter", bulk_modulus=100.0, density=1.0)
     tense = graph.add("material_surface_tension", "tense", material=matter, tension=1.0)
     ball = graph.add("emit_sphere", "ball", material=tense, radius=2 * H)
-    field = graph.add("tension_field_vdb", "field", path=str(path))
+    knobs = {"direction": (1.0, 0.0, 0.0), "low": -0.1 * H, "high": 0.1 * H, "from_value": 0.25}
+    field = graph.add("tension_field", "field", field=graph.add("field_ramp", "sides", **knobs))
     solved = graph.add("solve", "sim", sources=[ball], ambient=[field], substeps=substeps, gravity=(0.0, 0.0, 0.0))
     graph.add("write_cache", "cache", particles=solved["particles"])
     return graph
@@ -211,10 +190,9 @@ def shot(path: Path, substeps: str) -> Graph:
 
 def test_a_graph_carries_the_field_to_the_surface(tmp_path):
     """Matter moves otherwise with the field than without it; where nothing has a surface it is refused before the cook."""
-    path = halves(tmp_path / "paint.vdb")
     moved = []
     for wired in (True, False):
-        graph = shot(path, "surface_tension")
+        graph = shot("surface_tension")
         if not wired:
             graph.nodes["sim"].inputs.pop("ambient")
         execute(graph, out=tmp_path / str(wired))
@@ -222,16 +200,16 @@ def test_a_graph_carries_the_field_to_the_surface(tmp_path):
 
         moved.append(read_points(next((tmp_path / str(wired)).rglob("cache.usda")), 2)["position"])
     assert np.abs(moved[0] - moved[1]).max() > 1e-4 * H
-    graph = shot(path, "explicit_apic")
+    graph = shot("explicit_apic")
     with pytest.raises(MpmNodesError, match=r"sim: solve\.ambient: a tension field is wired"):
         preflight.estimate(plan_graph(graph), 1)
 
 
-def test_a_tension_without_a_surface_is_told(tmp_path):
+def test_a_tension_without_a_surface_is_told():
     """Substeps that have no surface warn of a material with a tension; those that have one do not."""
     told = {}
     for preset in ("explicit_apic", "surface_tension"):
-        graph = shot(tmp_path / "none.vdb", preset)
+        graph = shot(preset)
         graph.nodes["sim"].inputs.pop("ambient")
         graph.nodes.pop("field")
         told[preset] = " ".join(text for _, text in preflight.warnings_of(preflight.estimate(plan_graph(graph), 1)))

@@ -8,11 +8,12 @@ import math
 import numpy as np
 import pytest
 
-from mpm_nodes.data import Collider, CollisionRule, Material, MpmNodesError, Particles, SurfaceTension, Thermal
+from mpm_nodes.data import Collider, CollisionRule, FrameContext, Material, MpmNodesError, Particles, SurfaceTension, Thermal
 from mpm_nodes.kernels.level_sets.level_set import BOX, PosedLevelSets
 from mpm_nodes.kernels.transfers.weights import STENCIL
+from mpm_nodes.nodes.attributes import set_attribute
 from mpm_nodes.physics.surface_tension.nodes.contact_angles import collider_contact_angle
-from mpm_nodes.physics.surface_tension.nodes.tension import material_surface_tension, material_surfactant, set_concentration
+from mpm_nodes.physics.surface_tension.nodes.tension import material_surface_tension, material_surfactant
 from mpm_nodes.physics.surface_tension.numerics import samples as sharing
 from mpm_nodes.physics.surface_tension.numerics.surface_energy import SurfaceEnergy
 from mpm_nodes.physics.surface_tension.problems.surface_tension import disc, liquid, slab
@@ -147,7 +148,7 @@ def test_tension_follows_the_concentration():
     """A quarter of soap takes a quarter of the way to the tension of soap; the owner's own concentration counts."""
     soapy = material_surfactant(dataclasses.replace(WATER, surface_tension=SurfaceTension(1.0)), tension=0.2)
     random = np.random.default_rng(8).uniform(0.0, 1.0, 60)
-    matter = set_concentration(drop(soapy), concentration=0.25)
+    matter = set_attribute(drop(soapy), FrameContext(1), attribute="concentration", value=0.25)
     for given in (matter, drop(soapy, concentration=random)):
         run = solver(given, fuse=False)
         run_until(run, "set_tension")
@@ -312,7 +313,7 @@ def test_capillary_waves_limit_the_substep():
 def test_bodies_and_walls_have_their_angle():
     """0.3 cells from bodies the tension is - k cos(angle), the body's or the solve's, and k from 0.8 on, whatever their rule."""
     plate = PosedLevelSets(BOX, (0.5, 0.02, 0.5), np.zeros(1), np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([[0.1, -0.02, 0.1]]))
-    body = collider_contact_angle(Collider("plate", CollisionRule.SEPARATE, 0.0, plate), angle=60.0)
+    body = collider_contact_angle(Collider("plate", CollisionRule.SEPARATE, 0.0, plate), FrameContext(1), angle=60.0)
     matter = dataclasses.replace(WATER, surface_tension=SurfaceTension(2.0))
     walls = walled((0.0, -1.0, 0.0), (9.0, 9.0, 3 * H), SLIP, OPEN, OPEN, OPEN, SLIP, SLIP)
     substeps = {"preset": "surface_tension", "set": {"slab": "z", "contact_angle": 120.0}}

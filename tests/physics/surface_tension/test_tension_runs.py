@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from solver_scenes import values
 
-from mpm_nodes.data import Collider, CollisionRule, Material, Particles, SurfaceTension, Thermal
+from mpm_nodes.data import Collider, CollisionRule, FrameContext, Material, Particles, SurfaceTension, Thermal
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.document.document import load_graph
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
@@ -42,7 +42,7 @@ def landing(preset: str, precision: str, threads: int) -> dict[str, bytes]:
         Particles({**ball.attributes, **columns}, (WATER,), 0.5 * H),
         preset,
         cell_size=H,
-        colliders=[collider_contact_angle(plate, angle=60.0)],
+        colliders=[collider_contact_angle(plate, FrameContext(1), angle=60.0)],
         dtype=np.float32 if precision == "single" else np.float64,
     )
     for _ in range(15):

@@ -15,23 +15,19 @@ from mpm_nodes.data import (
     FrameContext,
     GraphSettings,
     Kernel,
-    LevelSet,
     MpmNodesError,
     SurfaceField,
     SurfaceTension,
 )
+from mpm_nodes.graph.time.keys import KeyedNumber
 from mpm_nodes.kernels.level_sets.level_set import BOX, PosedLevelSets
-from mpm_nodes.physics.surface_tension.nodes.contact_angles import (
-    Wetting,
-    collider_contact_angle,
-    collider_contact_angle_usd,
-    collider_contact_angle_vdb,
-)
+from mpm_nodes.nodes.fields import constant, field_ramp, field_shape, field_vector
+from mpm_nodes.physics.surface_tension.nodes.contact_angles import Wetting, collider_contact_angle
 from mpm_nodes.physics.surface_tension.numerics import wetting
 from mpm_nodes.physics.surface_tension.numerics.wetting import pin_lines, pulls
 from mpm_nodes.solver.surroundings import collider_at
 
-SETTINGS = GraphSettings(cell_size=H)
+FRAME = FrameContext(2, GraphSettings(cell_size=H))
 MATTER = dataclasses.replace(WATER, surface_tension=SurfaceTension(2.0))
 
 
@@ -84,7 +80,7 @@ def test_a_grip_holds_lines_to_their_body():
     """Nodes at the edge take the velocity of the plate when the grip is strong, none of it when there is none."""
     change = {}
     for hysteresis in (0.0, 40.0):
-        body = collider_contact_angle(plate(0.5), angle=90.0, hysteresis=hysteresis)
+        body = collider_contact_angle(plate(0.5), FRAME, angle=90.0, hysteresis=hysteresis)
         run = solver(drop(MATTER), {"preset": "surface_tension"}, colliders=[body], fuse=False)
         run_until(run, "collide_grid")
         samples, velocity = run.stores["samples"], run.grid.array("velocity")
@@ -104,7 +100,7 @@ def test_a_grip_holds_lines_to_their_body():
 def test_a_strong_grip_leaves_no_speed_across_the_line(monkeypatch):
     """Each node for itself: in a step in which the grip holds everything nodes keep what lies along the line alone."""
     monkeypatch.setattr(wetting, "_pooled", lambda place, across, columns: columns)
-    body = collider_contact_angle(plate(0.5), angle=90.0, hysteresis=40.0)
+    body = collider_contact_angle(plate(0.5), FRAME, angle=90.0, hysteresis=40.0)
     run = solver(drop(MATTER), {"preset": "surface_tension"}, colliders=[body], fuse=False)
     run_until(run, "collide_grid")
     velocity = run.grid.array("velocity")
@@ -117,75 +113,52 @@ def test_a_strong_grip_leaves_no_speed_across_the_line(monkeypatch):
     assert held.sum() > 20 and np.abs(left).max() < 1e-6
 
 
-def grid_of(folder, value: float):
-    """Write a grid of 8^3 voxels of 5 cm, which hold one number."""
-    from usd_io.volumes import write_volumes
-
-    values = np.full((1, 8, 8, 8), value, np.float32)
-    path = folder / "paint.vdb"
-    write_volumes(path, [LevelSet(np.zeros((1, 3), np.int32), values, 0.05, background=-9.0, kind="fog", name="contact_angle")])
-    return path
-
-
-@pytest.mark.parametrize(
-    ("values", "number", "ratio"), [("angle", 60.0, -0.5), ("ratio", 0.25, 0.25), ("mask", 0.5, -0.25), ("mask", 1.0000001, -0.5)]
-)
-def test_a_grid_paints_angles_ratios_and_masks(tmp_path, values, number, ratio):
-    """Inside the grid what it says; outside, the angle given: 90 degrees. A mask of a half is half way to 60 degrees."""
-    body = collider_contact_angle_vdb(plate(), SETTINGS, path=grid_of(tmp_path, number), values=Wetting(values), painted=60.0)
-    found = body.wetting.at(np.array([[0.2, 0.2, 0.2], [9.0, 0.2, 0.2]]))
-    np.testing.assert_allclose(found, [ratio, 0.0], atol=1e-6)
-    assert body.contact_angle == 90.0
+def test_a_field_paints_angles():
+    """k_SL / k is - cos of the angle at each place; an angle beyond 0 to 180 degrees is taken as the nearest of them."""
+    ramp = field_ramp(direction=(1.0, 0.0, 0.0), low=0.0, high=1.0, from_value=-45.0, to_value=225.0)
+    body = collider_contact_angle(plate(), FRAME, ramp, angle=80.0, hysteresis=20.0)
+    places = np.linspace([-0.2, 0.0, 0.0], [1.2, 0.0, 0.0], 29)
+    angles = np.clip(-45.0 + 270.0 * np.clip(places[:, 0], 0.0, 1.0), 0.0, 180.0)
+    np.testing.assert_allclose(body.wetting.at(places), -np.cos(np.radians(angles)), atol=1e-12)
+    assert (body.contact_angle, body.contact_hysteresis) == (80.0, 20.0)
 
 
-@pytest.mark.parametrize(
-    ("values", "number", "words"),
-    [
-        ("angle", 190.0, "value of 190; contact angles lie from 0 to 180 degrees"),
-        ("ratio", -1.5, r"value of -1\.5; with \|k_SL\| > k_LG there is no contact angle"),
-        ("mask", 2.0, "value of 2; masks lie from 0 to 1"),
-    ],
-)
-def test_numbers_out_of_range_are_told(tmp_path, values, number, words):
-    """With the grid, the number, and what is allowed."""
-    with pytest.raises(MpmNodesError, match=rf"collider_contact_angle_vdb\.grid: 'contact_angle' has a {words}"):
-        collider_contact_angle_vdb(plate(), SETTINGS, path=grid_of(tmp_path, number), values=Wetting(values))
+def test_a_field_paints_ratios():
+    """k_SL / k itself, from -1 to 1, at every moment; a mask goes by a ramp from one ratio to another (Cassie 1944)."""
+    painted = KeyedNumber([(1, -2.0, "linear"), (2, 0.0, "linear")])
+    mask = field_ramp(field_shape(radius=1.0, falloff=1.0), from_value=0.25, to_value=painted)
+    body = collider_contact_angle(plate(), FRAME, mask, values=Wetting.RATIO)
+    places = np.array([[0.2, 0.0, 0.0], [1.5, 0.0, 0.0], [9.0, 0.0, 0.0]])
+    for moment, ratio in ((1.0, -2.0), (1.25, -1.5), (1.75, -0.5), (2.0, 0.0)):
+        exact = np.clip([ratio, 0.5 * (0.25 + ratio), 0.25], -1.0, 1.0)
+        np.testing.assert_allclose(collider_at(body, moment).wetting.at(places), exact, atol=1e-12)
+
+
+def test_an_even_field_wets_as_an_even_angle():
+    """The same motion: only where the angle comes from differs."""
+    found = []
+    for field, angle in ((None, 50.0), (constant(50.0), 90.0)):
+        run = solver(drop(MATTER), colliders=[collider_contact_angle(plate(), FRAME, field, angle=angle)])
+        for _ in range(3):
+            run.step(1e-3)
+        found.append(run.particles.unpack("velocity"))
+    np.testing.assert_allclose(*found, rtol=0.0, atol=1e-9 * np.abs(found[0]).max())
+    even = solver(drop(MATTER), colliders=[collider_contact_angle(plate(), FRAME, angle=90.0)])
+    for _ in range(3):
+        even.step(1e-3)
+    assert np.abs(even.particles.unpack("velocity") - found[0]).max() > 1e-3 * np.abs(found[0]).max()
+
+
+def test_a_field_of_vectors_is_refused():
+    """With node and port."""
+    with pytest.raises(MpmNodesError, match=r"collider_contact_angle\.field: is a field of vectors"):
+        collider_contact_angle(plate(), FRAME, field_vector())
 
 
 def test_hysteresis_beyond_the_angles_is_told():
     """Both angles lie from 0 to 180 degrees, of nodes and of walls."""
     with pytest.raises(MpmNodesError, match=r"hysteresis: 60 degrees around 20 recede at -10 and advance at 50"):
-        collider_contact_angle(plate(), angle=20.0, hysteresis=60.0)
+        collider_contact_angle(plate(), FRAME, angle=20.0, hysteresis=60.0)
     substeps = {"preset": "surface_tension", "set": {"contact_angle": 170.0, "hysteresis": 40.0}}
     with pytest.raises(MpmNodesError, match=r"set_tension: a contact angle of 170 degrees with a hysteresis of 40 recedes at 150"):
         solver(drop(MATTER), substeps, colliders=[plate()]).step(1e-3)
-
-
-def test_a_primvar_paints_angles(tmp_path):
-    """Straight between the corners of a face, as cosines are; and a mesh without it is told."""
-    from pxr import Sdf, Usd, UsdGeom
-
-    stage = Usd.Stage.CreateNew(str(tmp_path / "floor.usda"))
-    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.y)
-    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
-    mesh = UsdGeom.Mesh.Define(stage, "/floor")
-    mesh.GetPointsAttr().Set([(-1, 0, -1), (1, 0, -1), (1, 0, 1), (-1, 0, 1)])
-    mesh.GetFaceVertexCountsAttr().Set([4])
-    mesh.GetFaceVertexIndicesAttr().Set([3, 2, 1, 0])
-    primvar = UsdGeom.PrimvarsAPI(mesh).CreatePrimvar("mask", Sdf.ValueTypeNames.FloatArray, UsdGeom.Tokens.vertex)
-    primvar.Set([0.0, 1.0, 1.0, 0.0])
-    stage.Save()
-    ctx = FrameContext(1, SETTINGS)
-    options = {"path": tmp_path / "floor.usda", "primvar": "mask", "values": Wetting.MASK, "outside": 90.0, "painted": 0.0}
-    body = collider_contact_angle_usd(plate(), ctx, SETTINGS, **options)
-    x = np.linspace(-0.8, 0.8, 9)
-    found = body.wetting.at(np.stack([x, np.zeros(9), 0.3 * x], axis=1))
-    np.testing.assert_allclose(found, -0.5 * (x + 1.0), atol=0.03)
-    primvar.Set([0.0, 0.0, 0.0, 0.0], 1)
-    primvar.Set([1.0, 1.0, 1.0, 1.0], 2)
-    stage.Save()
-    later = collider_contact_angle_usd(plate(), FrameContext(2, SETTINGS), SETTINGS, **options)
-    for moment, ratio in ((1.0, 0.0), (1.25, -0.25), (2.0, -1.0)):
-        np.testing.assert_allclose(collider_at(later, moment).wetting.at(np.zeros((1, 3))), ratio, atol=1e-6)
-    with pytest.raises(MpmNodesError, match="has no primvar 'contact_angle'"):
-        collider_contact_angle_usd(plate(), ctx, SETTINGS, path=tmp_path / "floor.usda")

@@ -21,6 +21,7 @@ from mpm_nodes.data import (
     MpmNodesError,
     Particles,
     Range,
+    SpatialField,
     Thermal,
     WattsPerMetreKelvin,
     WattsPerSquareMetre,
@@ -30,7 +31,9 @@ from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.declarations import PreflightContext
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.bodies import passed_on, tempered
+from mpm_nodes.nodes.fields import refuse_vectors
 from mpm_nodes.nodes.seeding import Seed
+from mpm_nodes.nodes.through_space import at_least, through_space
 
 _KEPT = NotKeyable("matter keeps the thermal parameters that it was made with")
 _START = NotKeyable("it is what particles begin with")
@@ -169,10 +172,16 @@ def set_temperature(
     return dataclasses.replace(particles, attributes=columns)
 
 
-@node(category="Collide", label="Collider Temperature", preflight=tempered)
+def _told_with_field(told: PreflightContext) -> dict[str, Any]:
+    refuse_vectors(told, "collider_temperature.field")
+    return tempered(told)
+
+
+@node(category="Collide", label="Collider Temperature", preflight=_told_with_field)
 def collider_temperature(
     collider: Collider,
     ctx: FrameContext,
+    field: SpatialField | None = None,
     *,
     temperature: A[float, Kelvins, _Temperature, KeysTravel()] = 373.15,
     conductance: A[
@@ -184,11 +193,18 @@ def collider_temperature(
 
     Args:
         collider: Any collider.
+        field: Temperatures of places on its surface [K]; without it `temperature` everywhere.
         temperature: Temperature of its surface; keys are sampled at every substep.
         conductance: Heat through a square metre of contact, a kelvin of difference: 1000 loose, 1e4 firm, 1e6 as one piece.
         held: Whether matter at the surface has the temperature itself; the conductance then says nothing.
+
+    Raises:
+        MpmNodesError: The field is one of vectors.
     """
-    return dataclasses.replace(collider, temperature=temperature, conductance=math.inf if held else conductance)
+    where = "collider_temperature.field"
+    warm = None if field is None else through_space(ctx, at_least(ctx, where, field, 0.0), where)
+    firmness = math.inf if held else conductance
+    return dataclasses.replace(collider, temperature=temperature, temperatures=warm, conductance=firmness)
 
 
 @node(category="Collide", label="Collider Heat Flux", preflight=tempered)

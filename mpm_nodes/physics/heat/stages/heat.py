@@ -229,13 +229,13 @@ def conduct_heat(
     Args:
         staggered: Grid with heat and conduction.
         colliders: Bodies, of which some have a temperature.
-        air_temperature: Temperature of the air; that of air_vdb takes its place, with its convection.
+        air_temperature: Temperature of the air; that of the node air takes its place, with its convection.
         air_convection: Heat that a square metre of free surface exchanges with the air, a kelvin of difference; 0 insulates.
         wall_temperature: Temperature of the domain's walls.
         wall_conductance: Conductance of the contact with the walls; 0 insulates.
         surface_flux: Heat that comes in through a square metre of free surface, whatever its temperature, as the sun's; not where
             `sampled` is set.
-        source: Heat made in all matter, besides what particles make (set_heat_source).
+        source: Heat made in all matter, besides what particles make (set_attribute).
         sampled: The free surface is that of samples, and a flux comes in through it: heat_surface says both (C21 section 4.3.2).
         tolerance: Residual at which the linear solve stops, over that of the right side.
         iterations: Iterations of the linear solve at most.

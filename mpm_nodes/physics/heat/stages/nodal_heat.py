@@ -98,12 +98,12 @@ def conduct_nodal_heat(
         particles: Particles with a conductivity.
         grid: Grid with their heat.
         colliders: Bodies, of which some have a temperature.
-        air_temperature: Temperature of the air; that of air_vdb takes its place, with its convection.
+        air_temperature: Temperature of the air; that of the node air takes its place, with its convection.
         air_convection: Heat that a square metre of free surface exchanges with the air, a kelvin of difference; 0 insulates.
         wall_temperature: Temperature of the domain's walls.
         wall_conductance: Conductance of the contact with the walls; 0 insulates.
         surface_flux: Heat that comes in through a square metre of free surface, whatever its temperature, as the sun's.
-        source: Heat made in all matter, besides what particles make (set_heat_source).
+        source: Heat made in all matter, besides what particles make (set_attribute).
         kernel: B-spline of the weights; the same as in rasterize_nodal_heat.
         tolerance: Residual at which the linear solve stops, over that of the right side.
         iterations: Iterations of the linear solve at most.

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
-
-import numpy as np
 
 from mpm_nodes.data import (
     A,
+    Ambient,
+    FrameContext,
     Kelvins,
     Material,
     MpmNodesError,
     NewtonsPerMetre,
-    Particles,
     Range,
+    SpatialField,
     SquareMetresPerSecond,
     SurfaceTension,
     Unitless,
@@ -23,10 +24,10 @@ from mpm_nodes.data.temperature_tables import Rows
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.declarations import PreflightContext
 from mpm_nodes.graph.time.keys import NotKeyable
-from mpm_nodes.nodes.bodies import adding
+from mpm_nodes.nodes.fields import refuse_vectors
+from mpm_nodes.nodes.through_space import at_least, through_space
 
 _KEPT = NotKeyable("matter keeps the tension that it was made with")
-_START = NotKeyable("it is what particles begin with")
 _Tension = A[float, NewtonsPerMetre, Range(min=0.0, soft_max=1.0), _KEPT]
 _Temperature = A[float, Kelvins, Range(min=0.0, soft_min=200.0, soft_max=2000.0), _KEPT]
 
@@ -91,7 +92,7 @@ def material_surfactant(
     Args:
         material: Material with a tension of its own (material_surface_tension).
         tension: Where the concentration is 1: soap water 0.025, ethanol 0.022. Of the particles' attribute `concentration`, which
-            set_concentration gives, or which was painted on points that read_points reads.
+            set_attribute gives, or which was painted on points that read_points reads.
         table: Share of the way to that tension over the concentration, both from 0 to 1: ((0, 0), (0.1, 0.8), (1, 1)) for a soap of
             which a little does almost all. Without one the share is the concentration.
         diffusivity: With which the solute spreads in the liquid: salt in water 1.5e-9; 0 leaves it where the matter carries it.
@@ -150,17 +151,38 @@ def material_interface_tension(
     return dataclasses.replace(material, surface_tension=changed)
 
 
-@node(category="Emit", label="Concentration", preflight=adding("concentration"))
-def set_concentration(
-    particles: Particles, *, concentration: A[float, Unitless, Range(min=0.0, max=1.0), _START] = 1.0
-) -> Particles:
-    """Give particles the share of a solute that they begin with: matter carries it along.
+def _told(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: the solve is told that the tension varies in places; a factor without a bound is told now."""
+    refuse_vectors(told, "tension_field.field")
+    for facts in told.inputs.get("field", ()):
+        if "field" in facts:
+            _largest(facts["field"])
+    return {"tension_fields": 1}
+
+
+@node(category="Solve", label="Tension Field", preflight=_told)
+def tension_field(field: SpatialField, ctx: FrameContext) -> Ambient:
+    """Multiply the surface tension in places by a factor, while matter comes and goes.
+
+    Vapour of alcohol over water, for instance: differences along a surface drive Marangoni flow. For a factor that matter takes
+    along there is set_attribute. The field is sampled at every substep.
 
     Args:
-        particles: Particles of an emitter, or the template of a stream.
-        concentration: Share of the solute, from 0 to 1: material_surfactant says what it does.
+        field: Factor on the tension, 1 leaves it as it is. It has a largest value, which limits the substep.
 
-    Source: C21 section 6.6.
+    Raises:
+        MpmNodesError: The field is one of vectors, or can grow without bound.
+
+    Source: C21 section 3.3.
     """
-    columns = {**particles.attributes, "concentration": np.full(len(particles), concentration)}
-    return dataclasses.replace(particles, attributes=columns)
+    factor = at_least(ctx, "tension_field.field", field, 0.0)
+    return Ambient(tension=through_space(ctx, factor), most_tension=_largest(factor))
+
+
+def _largest(field: SpatialField) -> float:
+    from mpm_nodes.solver.field_bounds import bounds
+
+    _, high = bounds(field)
+    if not math.isfinite(high):
+        raise MpmNodesError("tension_field.field: can grow without bound; limit it by field_ramp, or by field_math minimum")
+    return max(high, 0.0)

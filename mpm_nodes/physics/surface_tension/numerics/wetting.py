@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import Collider, Kernel, MpmNodesError, StepContext
-from mpm_nodes.data.field_courses import at_frame
+from mpm_nodes.data.ambient import at_frame
 from mpm_nodes.kernels.collisions.near_points import find_footing
 from mpm_nodes.kernels.transfers import fields
 from mpm_nodes.kernels.transfers.scatter import scatter_arrays

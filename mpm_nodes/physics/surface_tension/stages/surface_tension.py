@@ -165,7 +165,7 @@ def set_tension(
 
     Args:
         particles: Owners; temperature and concentration are read where the tension varies with them, and a factor on it,
-            `tension_scale`, where they bring one. Fields in places (tension_field_vdb) come in by the solve's port `ambient`.
+            `tension_scale`, where they bring one. Fields in places (tension_field) come in by the solve's port `ambient`.
         samples: Samples of the surface.
         colliders: Bodies and walls.
         contact_angle: Between a liquid and walls, or bodies without an angle of their own (collider_contact_angle): 0 wets, 90 is
