@@ -12,6 +12,7 @@ from mpm_nodes.data import ATTRIBUTES, A, FrameContext, MpmNodesError, Particles
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.nodes.bodies import passed_on
+from mpm_nodes.nodes.fields_of_particles import columns_at_birth, refuse_unknown_at_birth
 
 _START = NotKeyable("it is what particles begin with")
 
@@ -49,6 +50,7 @@ def _passed_attribute(told: PreflightContext) -> dict[str, Any]:
     for facts in told.inputs.get("field", ())[:1]:
         if "vector" in facts:
             _refuse_misfit(attribute, facts["vector"])
+    refuse_unknown_at_birth("set_attribute.field", told, "field")
     marked = {"heat_source": {"heated": True}, "tension_scale": {"scaled": True}}
     return {**passed_on(told, attribute), **marked.get(attribute, {})}
 
@@ -94,7 +96,7 @@ def set_attribute(
     known = ATTRIBUTES.get(attribute)
     _refuse_misfit(attribute, field.vector)
     places = np.asarray(particles["position"], float)
-    values = field_values(field, places, ctx.frame)
+    values = field_values(field, places, ctx.frame, columns_at_birth(particles))
     if not np.isfinite(values).all():
         raise MpmNodesError(f"set_attribute.field: is not finite everywhere in the matter, for {attribute}")
     if combination is not FieldCombination.SET and attribute in particles and particles[attribute].shape != values.shape:

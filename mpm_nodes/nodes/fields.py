@@ -6,6 +6,7 @@ import enum
 import importlib
 import inspect
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from mpm_nodes.data import (
     Unit,
     Unitless,
     Vec3,
+    attributes_of,
 )
 from mpm_nodes.graph.declare.declarations import Preflight, PreflightContext
 from mpm_nodes.graph.declare.decorators import node
@@ -100,13 +102,21 @@ def tried(module: str, name: str, *ports: str) -> Preflight:
             for facts in told.inputs.get(port, ())[:1]:
                 if "vector" not in facts:  # a user's field: what it is shows in the cook
                     return pushes
-                given[port] = SpatialField("CONSTANT", (), (0.0, 0.0, 0.0), vector=facts["vector"])
+                given[port] = _stand_in(facts)
         if "settings" in inspect.signature(make).parameters:
             given["settings"] = told.settings
         found = make(**given, **told.knobs)
-        return {"vector": found.vector} if isinstance(found, SpatialField) else pushes
+        if isinstance(found, SpatialField):
+            return {"vector": found.vector, "attributes": attributes_of(found)}
+        return {**pushes, "attributes": found.attributes}
 
     return preflight
+
+
+def _stand_in(facts: Mapping[str, Any]) -> SpatialField:
+    """Return a field that reads of particles what one does of which a preflight told."""
+    reads = tuple(SpatialField("ATTRIBUTE", attribute=name) for name in sorted(facts.get("attributes", ())))
+    return SpatialField("CONSTANT", reads, (0.0, 0.0, 0.0), vector=facts["vector"])
 
 
 # ---------------------------------------------------------------- sources of fields
