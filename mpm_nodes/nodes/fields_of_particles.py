@@ -71,7 +71,7 @@ def field_attribute(*, attribute: A[str, _FIXED] = "velocity", vector: A[bool, _
     what particles have before the first force of the substep, drains what they have after it.
 
     Args:
-        attribute: velocity [m/s], speed [m/s], age [simulated s since it came in], temperature [K], stiffness_scale, id,
+        attribute: Its name: velocity [m/s], speed [m/s], age [simulated s since it came in], temperature [K], stiffness_scale, id,
             plastic_volume_ratio, weak, any other that the particles have, by its name or that of papers (T, Jp), or one of yours.
         vector: Of an attribute of yours, whether it is a vector.
 

@@ -137,7 +137,7 @@ def force_goal(
     Raises:
         MpmNodesError: The mask is a field of vectors.
 
-    Source: Bryson and Ho 1975, section 5.3; Guo, Hawkins and Wie 2013, eq. 12.
+    Source: Bryson and Ho 1975, chapter 5; Guo, Hawkins and Wie 2013.
     """
     left = SpatialField("CONSTANT", (), (TimeLeft(frame, response),) * 3)
     way = SpatialField("SUBTRACT", (own(GOAL, vector=True), place()), vector=True)

@@ -9,12 +9,12 @@ It begins with the Knothe-Rosenblatt rearrangement: both sides are cut into slab
 slab into columns along the second, and the points of a column are taken in their order along the third; the k-th here goes to the
 k-th there. Then pairs exchange their goals wherever that makes the sum of |g - x|^2 smaller, which is where
 
-    (x_1 - x_2) . (g_1 - g_2) < 0                                                        Puccetti 2017, section 3
+    (x_1 - x_2) . (g_1 - g_2) < 0                                                        Puccetti 2017
 
 until no pair that is looked at gains any more: ways of such pairs never cross. Pairs are looked for in cubes from the whole scene
 down to two cells, in every cube one point of the lower half along some direction with one of the upper half.
 
-Source: Rosenblatt 1952; Knothe 1957; Puccetti 2017.
+Source: Knothe 1957; Puccetti 2017.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class ArrivalAtGoal(VerificationProblem):
     """
 
     name = "arrival_at_goal"
-    source = "Bryson and Ho 1975, section 5.3"
+    source = "Bryson and Ho 1975, chapter 5"
 
     def findings(self) -> Iterator[Finding]:
         """Send it off in three kinds of substeps, and with limits."""
@@ -97,7 +97,7 @@ class WaysToGoals(VerificationProblem):
     """
 
     name = "ways_to_goals"
-    source = "Puccetti 2017; Villani 2009, theorem 2.18"
+    source = "Puccetti 2017; Villani 2003, theorem 2.18"
 
     def findings(self) -> Iterator[Finding]:
         """Pair two shapes, and a shape with itself."""
