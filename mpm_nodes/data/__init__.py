@@ -41,7 +41,18 @@ from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, Staggere
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
 from mpm_nodes.data.single_rank import SINGLE_RANK, SingleRank
-from mpm_nodes.data.spatial import BodyForce, Drain, FieldGrid, PerFrame, SpatialField
+from mpm_nodes.data.spatial import (
+    AGE,
+    BodyForce,
+    Drain,
+    FieldGrid,
+    Gravity,
+    Moment,
+    PerFrame,
+    SpatialField,
+    TimeLeft,
+    attributes_of,
+)
 from mpm_nodes.data.surface_fields import SurfaceField
 from mpm_nodes.data.temperature_tables import TemperatureTable
 from mpm_nodes.data.tensions import SurfaceTension
@@ -91,6 +102,7 @@ from mpm_nodes.data.values import (
 )
 
 __all__ = [
+    "AGE",
     "ATTRIBUTES",
     "BIRTH",
     "COLLIDERS",
@@ -127,6 +139,7 @@ __all__ = [
     "FrameContext",
     "Frames",
     "GraphSettings",
+    "Gravity",
     "Grid",
     "InputError",
     "JoulesPerKilogram",
@@ -144,6 +157,7 @@ __all__ = [
     "Metres",
     "MetresPerSecond",
     "MetresPerSecondSquared",
+    "Moment",
     "MpmNodesError",
     "NewtonsPerMetre",
     "Orientation",
@@ -178,6 +192,7 @@ __all__ = [
     "SurfaceTension",
     "TemperatureTable",
     "Thermal",
+    "TimeLeft",
     "Transfer",
     "Unit",
     "Unitless",
@@ -191,6 +206,7 @@ __all__ = [
     "Writes",
     "WrittenPath",
     "all_domains",
+    "attributes_of",
     "concatenate",
     "domain_named",
     "domain_names",

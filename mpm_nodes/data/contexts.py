@@ -9,7 +9,7 @@ from typing import Any
 from mpm_nodes.data.ambient import Ambient
 from mpm_nodes.data.facts import Facts, Limit, Report
 from mpm_nodes.data.single_rank import SINGLE_RANK, SingleRank
-from mpm_nodes.data.spatial import BodyForce, Drain
+from mpm_nodes.data.spatial import BodyForce, Drain, Moment
 from mpm_nodes.data.units import Vec3
 
 
@@ -93,6 +93,8 @@ class StepContext:
         strongest: Largest acceleration that they gave in the substep before [m/s^2]; None: not known in this frame.
         drains: What takes matter away during this frame.
         frame_at: Returns the (fractional) frame at simulated seconds; None where there are no frames.
+        frame_seconds: Simulated seconds that the frame takes.
+        further_reads: Fields of particles that stages read besides those that they declare, by stage: those that forces name.
         share: What this process agrees on with others where a simulation runs on several (`solver.ranks.share.Share`).
         checked: Whether stages are run twice to catch declarations that lie; they may also raise where what must hold does not.
         advise: Returns what to do about a limit of dt, half a sentence: its name, and what it is due to.
@@ -120,6 +122,8 @@ class StepContext:
     strongest: float | None = None
     drains: tuple[Drain, ...] = ()
     frame_at: Callable[[float], float] | None = None
+    frame_seconds: float = 1.0
+    further_reads: Mapping[str, frozenset[str]] = field(default_factory=dict)
     share: SingleRank = SINGLE_RANK
     checked: bool = False
     advise: Callable[[str, str], str] = lambda limit, name: ""
@@ -133,6 +137,12 @@ class StepContext:
     def middle(self) -> float:
         """The (fractional) frame in the middle of the substep, where what changes over a frame is looked at; else -infinity."""
         return -float("inf") if self.frame_at is None else self.frame_at(self.time + 0.5 * self.dt)
+
+    def moment(self, later: float) -> Moment:
+        """Return the moment some seconds after the start of the substep."""
+        time = self.time + later
+        frame = -float("inf") if self.frame_at is None else self.frame_at(time)
+        return Moment(frame, time, self.frame_seconds, self.gravity)
 
     def tell(self, group: Facts, **values: Any) -> None:
         """Tell the facts of a group that the stage declares; over the frame they are reduced as declared."""

@@ -7,7 +7,29 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["BodyForce", "Drain", "FieldGrid", "PerFrame", "SpatialField"]
+from mpm_nodes.data.units import Vec3
+
+__all__ = ["AGE", "BodyForce", "Drain", "FieldGrid", "Gravity", "Moment", "PerFrame", "SpatialField", "TimeLeft", "attributes_of"]
+
+AGE = "age"
+"""Name of the simulated seconds since a particle came in, which fields may read as an attribute."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When a field is looked at.
+
+    Attributes:
+        frame: (Fractional) frame; -infinity where there are none.
+        time: Simulated seconds since the initial state.
+        frame_seconds: Simulated seconds that a frame takes now.
+        gravity: Of the solve [m/s^2].
+    """
+
+    frame: float = -float("inf")
+    time: float = 0.0
+    frame_seconds: float = 1.0
+    gravity: Vec3 = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -15,6 +37,31 @@ class PerFrame:
     """A number that grows with the frame: `rate` a frame."""
 
     rate: float
+
+    def at(self, moment: Moment) -> float:
+        """Return it at a moment; 0 where there are no frames."""
+        return moment.frame * self.rate if np.isfinite(moment.frame) else 0.0
+
+
+@dataclass(frozen=True)
+class TimeLeft:
+    """The simulated seconds to a frame, if time goes on as fast as now, and not below those of `least` frames."""
+
+    until: float
+    least: float
+
+    def at(self, moment: Moment) -> float:
+        """Return it at a moment."""
+        return max(self.until - moment.frame, self.least) * moment.frame_seconds
+
+
+@dataclass(frozen=True)
+class Gravity:
+    """The gravity of the solve [m/s^2], a vector."""
+
+    def at(self, moment: Moment) -> Vec3:
+        """Return it at a moment."""
+        return moment.gravity
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +86,13 @@ class SpatialField:
     """A number or a vector at every place and frame.
 
     Attributes:
-        operation: What makes it of the inputs: the name of a `kernels.fields.programs.Code`, or COURSE: the inputs, one a frame of
-            its numbers, straight in between.
+        operation: What makes it of the inputs: a name of `kernels.fields.codes`, or COURSE: the inputs, one a frame of its numbers,
+            straight in between.
         inputs: Fields, three at most; of a COURSE any number.
-        numbers: Numbers of the operation; they may carry keys, and be `PerFrame`.
+        numbers: Numbers of the operation; they may carry keys, and be `PerFrame`, `TimeLeft` or `Gravity`.
         grid: Of a GRID, whose numbers are the value outside and whether what the grid does not hold is left out; of CUBES.
         vector: Whether it is a vector; a number is the same along all three axes.
+        attribute: Of an ATTRIBUTE, which one of a particle it is: a column, or `AGE`.
     """
 
     operation: str
@@ -52,6 +100,20 @@ class SpatialField:
     numbers: tuple[Any, ...] = ()
     vector: bool = False
     grid: FieldGrid | None = None
+    attribute: str = ""
+
+
+def attributes_of(*fields: SpatialField | None) -> frozenset[str]:
+    """Return the attributes of particles that fields read."""
+    waiting, seen, found = [each for each in fields if each is not None], set[int](), set[str]()
+    while waiting:
+        field = waiting.pop()
+        if field.attribute:
+            found.add(field.attribute)
+        fresh = [each for each in field.inputs if id(each) not in seen]
+        seen.update(map(id, fresh))
+        waiting += fresh
+    return frozenset(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +125,11 @@ class Drain:
     """
 
     field: SpatialField
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """What it reads of particles."""
+        return attributes_of(self.field)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +143,8 @@ class BodyForce:
         surface: Whether it acts on the surface to windward: the rate is then density / 2 of the air times a coefficient [kg/m^3].
         most_speed: Speed beyond which it makes nothing faster [m/s], 0 for none; may carry keys.
         name: What messages call it: its node.
+        exchanges: Column whose values particles exchange, as a frame begins, where that brings them nearer to these places [m], and
+            the column of the group among which they do, 0 for none; empty: they keep theirs.
     """
 
     value: SpatialField
@@ -84,3 +153,9 @@ class BodyForce:
     surface: bool = False
     most_speed: float = 0.0
     name: str = ""
+    exchanges: tuple[str, str] | None = None
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """What it reads of particles."""
+        return attributes_of(self.value, self.rate)

@@ -14,6 +14,7 @@ from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.nodes.bodies import passed_on
 from mpm_nodes.nodes.fields import constant
+from mpm_nodes.nodes.fields_of_particles import columns_at_birth, refuse_unknown_at_birth
 
 _START = NotKeyable("it is what particles begin with")
 
@@ -61,6 +62,7 @@ def _passed_attribute(told: PreflightContext) -> dict[str, Any]:
     if not wired:
         _refuse_misfit(attribute, False)
         _checked_value(attribute, told.knobs["value"], told.knobs["combination"])
+    refuse_unknown_at_birth("set_attribute.field", told, "field")
     heated = wired or told.knobs["value"] != 0.0
     marked = {"heat_source": {"heated": heated}, "tension_scale": {"scaled": True}}
     return {**passed_on(told, attribute), **marked.get(attribute, {})}
@@ -121,7 +123,7 @@ def set_attribute(
         field = constant(value)
     _refuse_misfit(attribute, field.vector)
     places = np.asarray(particles["position"], float)
-    values = field_values(field, places, ctx.frame)
+    values = field_values(field, places, ctx.frame, columns_at_birth(particles))
     if not np.isfinite(values).all():
         raise MpmNodesError(f"set_attribute.field: is not finite everywhere in the matter, for {attribute}")
     if combination is not FieldCombination.SET and attribute in particles and particles[attribute].shape != values.shape:

@@ -24,13 +24,14 @@ from mpm_nodes.data import (
     Unit,
     Unitless,
     Vec3,
+    attributes_of,
 )
 from mpm_nodes.graph.declare.declarations import Preflight, PreflightContext
 from mpm_nodes.graph.declare.decorators import node
 from mpm_nodes.graph.time.keys import KeyedNumber, KeyedVector, KeysTravel, NotKeyable
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
 
-__all__ = ["ShapeOutput", "constant", "gradient", "inside_of", "moved", "number", "place", "refuse_vectors", "scaled", "tried"]
+__all__ = ["ShapeOutput", "constant", "gradient", "inside_of", "moved", "number", "place", "scaled", "tried"]
 
 _Number = A[float, Unitless, KeysTravel()]
 _Place = A[Vec3, Metres, KeysTravel()]
@@ -86,21 +87,6 @@ def number(where: str, field: SpatialField) -> SpatialField:
     return field
 
 
-def refuse_vectors(told: PreflightContext, *places: str) -> None:
-    """Refuse, before the cook, fields of vectors at ports that need numbers.
-
-    Args:
-        told: What the node is told.
-        places: "node.port".
-
-    Raises:
-        MpmNodesError: One is wired.
-    """
-    for where in places:
-        for facts in told.inputs.get(where.partition(".")[2], ()):
-            number(where, SpatialField("CONSTANT", vector=facts.get("vector", False)))
-
-
 def tried(module: str, name: str, *ports: str) -> Preflight:
     """Return the preflight of a node of fields: it is made, so that what does not fit is told before the cook.
 
@@ -122,7 +108,9 @@ def tried(module: str, name: str, *ports: str) -> Preflight:
         if "settings" in inspect.signature(make).parameters:
             given["settings"] = told.settings
         found = make(**given, **told.knobs)
-        return {"vector": found.vector, "field": found} if isinstance(found, SpatialField) else pushes
+        if isinstance(found, SpatialField):
+            return {"vector": found.vector, "field": found, "attributes": attributes_of(found)}
+        return {**pushes, "attributes": found.attributes}
 
     return preflight
 

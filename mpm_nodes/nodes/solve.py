@@ -36,6 +36,7 @@ from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.time.clock import Clock, FrameClock, per_second_of_the_shot
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, TakenAtStart
 from mpm_nodes.nodes.crowding import crowds
+from mpm_nodes.nodes.fields_of_particles import with_birth
 from mpm_nodes.nodes.solve_needs import Precision, expected
 from mpm_nodes.nodes.start_inside import StartInside, begun
 from mpm_nodes.solver.checkpoint import SolverState
@@ -137,7 +138,7 @@ def solve(
     import numpy as np
 
     from mpm_nodes.solver.run import SubstepSolver
-    from mpm_nodes.solver.surroundings import push, surround
+    from mpm_nodes.solver.surroundings import push, refuse_unknown_attributes, surround
     from mpm_nodes.solver.walls import check_box
 
     clock = Clock.of(ctx.settings, start_frame, time_scale)
@@ -146,6 +147,7 @@ def solve(
     if walls is not None:
         check_box(wall_low, wall_high)
     solver = previous.solver if previous is not None else None
+    sources, emitters = with_birth(sources, emitters, (*forces, *drains))
     if solver is None:
         if previous is None:
 
@@ -186,6 +188,7 @@ def solve(
         surround(solver, ambient)
         names = ctx.wired.get("forces", ())
         push(solver, [dataclasses.replace(each, name=name) for each, name in zip(forces, names, strict=False)] if names else forces)
+        refuse_unknown_attributes("solve.drains", drains, solver.particles.names)
         solver.step_context.drains = tuple(drains)
         _advance_frame(solver, ctx, clock.over(ctx.frame), colliders, emitters, knobs)
     return SolveOutputs(_written(solver, clock, ctx.frame), SolverState(solver))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from mpm_nodes.data import GraphSettings, WallRule
+from mpm_nodes.data import BIRTH, GraphSettings, WallRule
 from mpm_nodes.graph.declare.decorators import PreflightContext
 from mpm_nodes.graph.plan.preflight import UNKNOWN, free_memory, in_words
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.nodes.bodies import flowed, marks
+from mpm_nodes.nodes.fields_of_particles import reads_age, refuse_unknown_reads
 from mpm_nodes.nodes.libraries import KERNELS
 from mpm_nodes.nodes.start_inside import inside_warnings
 from mpm_nodes.nodes.unread import WiredIn, unread
@@ -79,7 +80,11 @@ def expected(told: PreflightContext) -> dict[str, Any]:
         memory = int(particles * scale * (BYTES / told.ranks + GATHERED)) + BYTES_ALWAYS
     materials = [body.material for body in bodies]
     known = not matter["untold"] and matter["columns"] is not None
-    columns = columns_of(told.knobs["substeps"], materials, matter["columns"]) if known else None
+    columns = None
+    if known:
+        given = matter["columns"] | ({BIRTH} if reads_age(told) else set())
+        columns = columns_of(told.knobs["substeps"], materials, given)
+        refuse_unknown_reads(told, columns)
     return {
         "memory": memory,
         "values": int(scale * PUBLISHED * particles),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mpm_nodes.data import FrameContext, SpatialField
+from mpm_nodes.graph.declare.declarations import PreflightContext
 from mpm_nodes.nodes.fields import constant, number
+from mpm_nodes.nodes.fields_of_particles import everywhere
 
 if TYPE_CHECKING:
     from mpm_nodes.solver.field_programs import FieldThroughSpace
 
-__all__ = ["at_least", "through_space"]
+__all__ = ["at_least", "refuse_misfits", "through_space"]
 
 
 def through_space(ctx: FrameContext, field: SpatialField, where: str = "field") -> FieldThroughSpace:
@@ -22,11 +24,11 @@ def through_space(ctx: FrameContext, field: SpatialField, where: str = "field") 
         where: Node and port, for messages.
 
     Raises:
-        MpmNodesError: It is a field of vectors.
+        MpmNodesError: It is a field of vectors, or reads particles.
     """
     from mpm_nodes.solver.field_programs import FieldThroughSpace
 
-    return FieldThroughSpace(number(where, field), ctx.settings.cell_size, float(ctx.frame))
+    return FieldThroughSpace(everywhere(where, number(where, field)), ctx.settings.cell_size, float(ctx.frame))
 
 
 def at_least(ctx: FrameContext, where: str, field: SpatialField, least: float) -> SpatialField:
@@ -51,3 +53,20 @@ def at_least(ctx: FrameContext, where: str, field: SpatialField, least: float) -
         message = f"{node}: values below {least:g} are raised to it; they may go down to {low:.6g}"
         ctx.report("warning", where=port, message=message)
     return SpatialField("MAXIMUM", (field, constant(least)))
+
+
+def refuse_misfits(told: PreflightContext, *places: str) -> None:
+    """Refuse, before the cook, fields of vectors, and those that read particles, at ports that need numbers at places.
+
+    Args:
+        told: What the node is told.
+        places: "node.port".
+
+    Raises:
+        MpmNodesError: One is wired.
+    """
+    for where in places:
+        for facts in told.inputs.get(where.partition(".")[2], ()):
+            number(where, SpatialField("CONSTANT", vector=facts.get("vector", False)))
+            if "field" in facts:
+                everywhere(where, facts["field"])

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import MpmNodesError, Report, domain_named
+from mpm_nodes.data import MpmNodesError, Report, StepContext, domain_named
 from mpm_nodes.graph.plan.fusion import FusedStage
 from mpm_nodes.graph.plan.substeps import PlannedStage
 from mpm_nodes.solver.stores import Saved, Store
@@ -24,7 +24,9 @@ class LyingDeclaration(MpmNodesError):
     """A stage reads or writes an array that it does not declare."""
 
 
-def run_checked(planned: PlannedStage | FusedStage, call: Callable[[], None], stores: Mapping[str, Store], report: Report) -> None:
+def run_checked(
+    planned: PlannedStage | FusedStage, call: Callable[[], None], stores: Mapping[str, Store], step: StepContext
+) -> None:
     """Run one planned stage twice and compare; afterwards state and report are those of one plain run.
 
     A stage that declares to write a domain's identity may add elements: what they have of undeclared fields they copied, and is
@@ -33,8 +35,10 @@ def run_checked(planned: PlannedStage | FusedStage, call: Callable[[], None], st
     Raises:
         LyingDeclaration: The stage reads or writes what it does not declare.
     """
+    report = step.report
     before, facts = _Moment(stores), report.save()
-    reads, writes = planned.reads, planned.writes
+    further = {name for part in planned.parts for name in step.further_reads.get(part.declaration.id, ())}
+    reads, writes = planned.reads | {("particles", name) for name in further}, planned.writes
     outputs: list[dict[Any, np.ndarray]] = []
     for seed in (1, 2):
         before.restore()

@@ -8,7 +8,7 @@ import numpy as np
 
 from mpm_nodes.data import Drain, Fact, Facts, Reduction, StepContext
 from mpm_nodes.kernels.fields.marking import mark
-from mpm_nodes.solver.field_programs import program_of_fields
+from mpm_nodes.solver.field_programs import program_of_fields, rows_of
 from mpm_nodes.solver.forces import block_centres, placement_of
 from mpm_nodes.solver.state import ParticleStore
 
@@ -35,14 +35,14 @@ def drain(particles: ParticleStore, drains: Sequence[Drain], step: StepContext) 
     """
     if not drains or not particles.count:
         return
-    frame = -np.inf if step.frame_at is None else step.frame_at(step.time + step.dt)  # where particles are by now
+    moment = step.moment(step.dt)  # where particles are by now
     gone = np.zeros(particles.count, bool)
     taken: list[tuple[int, float]] = []
     for each in drains:
-        program = program_of_fields([each.field], frame)
+        program = program_of_fields([each.field], moment, of_particles=True)
         marks = np.empty(particles.count, bool)
-        rows = program.operations, program.uniform, program.numbers, program.grids
-        mark(placement_of(particles), particles.ranges, block_centres(particles), rows, program.registers[0], marks)
+        given = program.with_own(rows_of(particles, moment), particles.count)
+        mark(placement_of(particles), particles.ranges, block_centres(particles), given, program.registers[0], marks)
         marks &= ~gone
         taken.append((int(marks.sum()), float(particles.rows("mass")[0][marks].sum(dtype=float))))
         gone |= marks

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import SpatialField
-from mpm_nodes.graph.time.keys import carries_keys
+from mpm_nodes.graph.time.keys import KeyedNumber, KeyedVector
 
 __all__ = ["Bounds", "bounds"]
 
@@ -47,8 +47,10 @@ def _free(field: SpatialField, inputs: Sequence[Bounds]) -> Bounds:
 
 
 def _values(number: Any) -> list[float]:
-    """Return all values of a number or vector, keyed or not."""
-    values = [key[1] for key in number.keys] if carries_keys(number) else [number]
+    """Return all values of a number or vector, keyed or not; of one that is known in the solve only its bounds."""
+    if not isinstance(number, (float, int, tuple)):
+        return [-math.inf, math.inf]
+    values = [key[1] for key in number.keys] if isinstance(number, (KeyedNumber, KeyedVector)) else [number]
     return [float(each) for value in values for each in (value if isinstance(value, tuple) else (value,))]
 
 

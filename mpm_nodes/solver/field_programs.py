@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import FieldGrid, MpmNodesError, PerFrame, SpatialField
+from mpm_nodes.data import AGE, BIRTH, FieldGrid, Gravity, Moment, MpmNodesError, PerFrame, SpatialField, TimeLeft
 from mpm_nodes.graph.time import keys
-from mpm_nodes.kernels.fields.programs import MOST, Code, evaluate
+from mpm_nodes.kernels.fields import codes
+from mpm_nodes.kernels.fields.programs import MOST, evaluate
+from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["FieldProgram", "FieldThroughSpace", "field_values", "program_of_fields"]
+__all__ = ["FieldProgram", "FieldThroughSpace", "Runnable", "changes", "field_values", "program_of_fields", "rows_of"]
 
 
 class FieldProgram(NamedTuple):
@@ -26,6 +28,7 @@ class FieldProgram(NamedTuple):
         numbers: Their numbers, float64.
         grids: Keys of the leaves of all grids, int64, and their voxels, float32.
         registers: Which register holds each of the fields.
+        attributes: What it reads of particles: names, their registers, and whether they are vectors.
     """
 
     operations: np.ndarray
@@ -33,29 +36,57 @@ class FieldProgram(NamedTuple):
     numbers: np.ndarray
     grids: tuple[np.ndarray, np.ndarray]
     registers: tuple[int, ...]
+    attributes: tuple[tuple[str, int, bool], ...] = ()
+
+    def with_own(self, rows: Callable[[str], np.ndarray], count: int) -> Runnable:
+        """Return what kernels take: the program, and what particles have of its attributes.
+
+        Args:
+            rows: Returns of an attribute's values one row or three, of `count` or more elements each.
+            count: How many particles there are.
+
+        Raises:
+            MpmNodesError: A vector is read as a number, or the other way round.
+        """
+        values = np.empty((len(self.attributes), 3, count))
+        for place, (name, _, vector) in enumerate(self.attributes):
+            given = rows(name)
+            if len(given) != (3 if vector else 1):
+                what = {1: "a number", 3: "a vector"}.get(len(given), "neither a number nor a vector")
+                raise MpmNodesError(f"field_attribute.vector: is {str(vector).lower()}, and '{name}' of the particles is {what}")
+            values[place] = given[:, :count]
+        own = np.array([register for _, register, _ in self.attributes], np.int32), values.ravel()
+        return self.operations, self.uniform, self.numbers, self.grids, own
 
 
-def program_of_fields(fields: Sequence[SpatialField], frame: float) -> FieldProgram:
+Runnable = tuple[np.ndarray, int, np.ndarray, tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+"""What kernels of fields take."""
+
+
+def program_of_fields(fields: Sequence[SpatialField], when: float | Moment, of_particles: bool = False) -> FieldProgram:
     """Return fields as one program; what several use is found once.
 
     Args:
         fields: The fields.
-        frame: (Fractional) frame at which their keys are taken.
+        when: (Fractional) frame at which their keys are taken, or the moment.
+        of_particles: Whether they are looked at on particles.
 
     Raises:
-        MpmNodesError: They are made of more than 512 operations.
+        MpmNodesError: They are made of more than 512 operations, or read attributes where there are no particles.
     """
+    moment = when if isinstance(when, Moment) else Moment(when)
     order: list[SpatialField] = []
     varies: dict[int, bool] = {}
 
     waiting = list(reversed(fields))
     while waiting:
         field = waiting[-1]
-        missing = [each for each in _inputs(field, frame)[0] if id(each) not in varies]
+        missing = [each for each in _inputs(field, moment.frame)[0] if id(each) not in varies]
         if id(field) in varies or not missing:
             waiting.pop()
         if id(field) not in varies and not missing:
-            varies[id(field)] = field.operation == "PLACE" or any(varies[id(each)] for each in _inputs(field, frame)[0])
+            inputs = _inputs(field, moment.frame)[0]
+            varies[id(field)] = field.operation in ("PLACE", "ATTRIBUTE") or any(varies[id(each)] for each in inputs)
             order.append(field)
         waiting += missing if id(field) not in varies else []
     if len(order) > MOST:
@@ -66,15 +97,21 @@ def program_of_fields(fields: Sequence[SpatialField], frame: float) -> FieldProg
     grids = tuple(dict.fromkeys(field.grid for field in order if field.grid is not None))
     pools, begins = _joined(grids)
     for row, field in zip(rows, order, strict=True):
-        inputs, share = _inputs(field, frame)
-        row[0], row[4] = Code.BETWEEN if field.operation == "COURSE" else Code[field.operation], len(numbers)
+        inputs, share = _inputs(field, moment.frame)
+        row[0], row[4] = codes.BETWEEN if field.operation == "COURSE" else getattr(codes, field.operation), len(numbers)
         row[1 : 1 + len(inputs)] = [place[id(each)] for each in inputs]
+        if field.attribute:
+            row[1] = place[id(field)]
         if field.grid is not None:
-            numbers += [*field.grid.to_index.ravel(), *_flat(field.numbers, frame), *begins[grids.index(field.grid)]]
+            numbers += [*field.grid.to_index.ravel(), *_flat(field.numbers, moment), *begins[grids.index(field.grid)]]
         else:
-            numbers += [share] if field.operation == "COURSE" else _flat(field.numbers, frame)
+            numbers += [share] if field.operation == "COURSE" else _flat(field.numbers, moment)
     uniform = sum(not each for each in varies.values())
-    return FieldProgram(rows.ravel(), uniform, np.array(numbers or [0.0]), pools, tuple(place[id(field)] for field in fields))
+    own = tuple((field.attribute, place[id(field)], field.vector) for field in order if field.attribute)
+    if own and not of_particles:
+        raise MpmNodesError(f"field_attribute: '{own[0][0]}' is known on particles only, and this field is looked at elsewhere")
+    registers = tuple(place[id(field)] for field in fields)
+    return FieldProgram(rows.ravel(), uniform, np.array(numbers or [0.0]), pools, registers, own)
 
 
 def _inputs(field: SpatialField, frame: float) -> tuple[tuple[SpatialField, ...], float]:
@@ -101,28 +138,47 @@ def _joined(grids: tuple[FieldGrid, ...]) -> tuple[tuple[np.ndarray, np.ndarray]
     return (leaves, np.concatenate([np.zeros(0, np.float32), *(each.voxels for each in grids)])), tuple(begins)
 
 
-def _flat(numbers: Sequence[Any], frame: float) -> list[float]:
+def changes(number: Any) -> bool:
+    """Return whether a number of a field changes over time."""
+    return isinstance(number, PerFrame | TimeLeft | Gravity) or keys.carries_keys(number)
+
+
+def _flat(numbers: Sequence[Any], moment: Moment) -> list[float]:
     found: list[float] = []
     for number in numbers:
-        value = (frame * number.rate if np.isfinite(frame) else 0.0) if isinstance(number, PerFrame) else keys.at(number, frame)
+        value = number.at(moment) if isinstance(number, PerFrame | TimeLeft | Gravity) else keys.at(number, moment.frame)
         found += [float(each) for each in value] if isinstance(value, tuple) else [float(value)]
     return found
 
 
-def field_values(field: SpatialField, places: np.ndarray, frame: float) -> np.ndarray:
+def field_values(
+    field: SpatialField, places: np.ndarray, frame: float, columns: Mapping[str, np.ndarray] | None = None
+) -> np.ndarray:
     """Return what a field is at places.
 
     Args:
         field: The field.
         places: [m], shape (n, 3).
         frame: (Fractional) frame.
+        columns: Of particles at the places, shape (n,) or (n, 3), by name; None: there are no particles.
 
     Returns:
         float64, shape (n,), or (n, 3) of a vector.
+
+    Raises:
+        MpmNodesError: The field reads what the particles do not have.
     """
-    program = program_of_fields([field], frame)
+    program = program_of_fields([field], frame, columns is not None)
+
+    def rows(name: str) -> np.ndarray:
+        if columns is None or name not in columns:
+            raise MpmNodesError(
+                f"field_attribute: the particles have no '{name}' where they begin; they have {', '.join(sorted(columns or ()))}"
+            )
+        return np.atleast_2d(np.asarray(columns[name], np.float64).T)
+
     found = np.empty((len(places), 3))
-    evaluate(np.ascontiguousarray(places, np.float64), program.operations, program.uniform, program.numbers, program.grids, found)
+    evaluate(np.ascontiguousarray(places, np.float64), *program.with_own(rows, len(places)), found)
     return found if field.vector else np.ascontiguousarray(found[:, 0])
 
 
@@ -147,3 +203,12 @@ class FieldThroughSpace:
     def at(self, places: np.ndarray) -> np.ndarray:
         """Return the values at places [m], shape (n, 3) to (n,)."""
         return field_values(self.field, places, self.frame)
+
+
+def rows_of(particles: ParticleStore, moment: Moment) -> Callable[[str], np.ndarray]:
+    """Return what gives the rows of an attribute of a solve's particles at a moment; `AGE` is the time since their birth."""
+
+    def rows(name: str) -> np.ndarray:
+        return moment.time - particles.rows(BIRTH).astype(np.float64) if name == AGE else particles.rows(name)
+
+    return rows

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import BodyForce, MpmNodesError, PerFrame
+from mpm_nodes.data import BodyForce, Moment, MpmNodesError
 from mpm_nodes.graph.time import keys
 from mpm_nodes.kernels.fields import pushing
 from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.solver.blocks import wrapped
-from mpm_nodes.solver.field_programs import program_of_fields
+from mpm_nodes.solver.field_programs import FieldProgram, changes, program_of_fields, rows_of
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["Delivered", "block_centres", "placement_of", "push_particles", "vary"]
@@ -33,12 +33,14 @@ class Delivered(NamedTuple):
 class _Table(NamedTuple):
     """Forces at a moment: see `pushing.push`."""
 
-    program: tuple[np.ndarray, int, np.ndarray, tuple[np.ndarray, np.ndarray]]
+    program: FieldProgram
     rows: np.ndarray
     most: np.ndarray
 
 
-def push_particles(particles: ParticleStore, forces: Sequence[BodyForce], frame: float, dt: float) -> tuple[list[Delivered], float]:
+def push_particles(
+    particles: ParticleStore, forces: Sequence[BodyForce], moment: Moment, dt: float
+) -> tuple[list[Delivered], float]:
     """Change the velocities of particles by forces.
 
     Returns what each gave, and the largest acceleration that they or one drag give a particle [m/s^2].
@@ -46,18 +48,19 @@ def push_particles(particles: ParticleStore, forces: Sequence[BodyForce], frame:
     Args:
         particles: Particles.
         forces: One at least.
-        frame: (Fractional) frame at which their fields are taken.
+        moment: When their fields are taken; attributes of particles are what they are before the first force.
         dt: [s]; 0 changes nothing, and only finds the largest acceleration.
 
     Raises:
         MpmNodesError: What a force gives is not finite.
     """
-    table, ranges = _table(forces, frame), particles.ranges
+    table, ranges = _table(forces, moment), particles.ranges
     told = np.empty((len(ranges), 4 * len(forces) + 4))
     surface = any(force.surface for force in forces)
     cloud = placement_of(particles), particles.array("velocity"), particles.array("mass")
     where, rows = (ranges, block_centres(particles)), (table.rows.ravel(), table.most)
-    pushing.push(cloud, _matter(particles, surface), where, table.program, rows, dt, told)
+    program = table.program.with_own(rows_of(particles, moment), particles.count)
+    pushing.push(cloud, _matter(particles, surface), where, program, rows, dt, told)
     given = told[:, :-4].sum(axis=0).reshape(-1, 4)
     for force, row in zip(forces, given, strict=True):
         if not np.isfinite(row).all():
@@ -109,7 +112,7 @@ def vary(forces: Sequence[BodyForce]) -> bool:
     seen: set[int] = set()
     while fields:
         field = fields.pop()
-        if field.operation == "COURSE" or any(isinstance(each, PerFrame) or keys.carries_keys(each) for each in field.numbers):
+        if field.operation == "COURSE" or any(map(changes, field.numbers)):
             return True
         fresh = [each for each in field.inputs if id(each) not in seen]
         seen.update(map(id, fresh))
@@ -117,9 +120,9 @@ def vary(forces: Sequence[BodyForce]) -> bool:
     return False
 
 
-def _table(forces: Sequence[BodyForce], frame: float) -> _Table:
+def _table(forces: Sequence[BodyForce], moment: Moment) -> _Table:
     fields = [each for force in forces for each in (force.value, force.rate) if each is not None]
-    program = program_of_fields(fields, frame)
+    program = program_of_fields(fields, moment, of_particles=True)
     register = dict(zip(map(id, fields), program.registers, strict=True))
     rows, most = np.zeros((len(forces), 3), np.int32), np.empty(len(forces))
     for row, force in zip(rows, forces, strict=True):
@@ -128,5 +131,5 @@ def _table(forces: Sequence[BodyForce], frame: float) -> _Table:
             row[0], row[2] = pushing.SURFACE_DRAG, register[id(force.rate)]
         elif force.rate is not None:
             row[0], row[2] = pushing.QUADRATIC_DRAG if force.quadratic else pushing.DRAG, register[id(force.rate)]
-    most[:] = [keys.at(force.most_speed, frame) or np.inf for force in forces]
-    return _Table((program.operations, program.uniform, program.numbers, program.grids), rows, most)
+    most[:] = [keys.at(force.most_speed, moment.frame) or np.inf for force in forces]
+    return _Table(program, rows, most)

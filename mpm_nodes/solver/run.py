@@ -34,6 +34,7 @@ from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.columns import ALWAYS
 from mpm_nodes.solver.drains import drain
 from mpm_nodes.solver.emission import material_indices
+from mpm_nodes.solver.exchanges import exchange_goals
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.initial import completed, measure_gradients, origin_of
 from mpm_nodes.solver.matter import matter_of
@@ -218,6 +219,7 @@ class SubstepSolver:
             emitters: As many as the solver was made with.
         """
         self.until, self.step_context.frame_at = clock.end, clock.frame_at
+        self.step_context.frame_seconds = clock.end - clock.begin
         self.forget_past()
         self.set_colliders(colliders, clock)
         for stream, emitter in zip(self.matter.streams, emitters, strict=True):
@@ -290,6 +292,7 @@ class SubstepSolver:
             if tried.choice is None or tried.choice.is_old(tried.own_dt):
                 tried.choice = choose_again(self, time_left, check_cancel)
                 tried.own_dt = tried.choice.dt
+        exchange_goals(self.particles, step)
         self.run_stages(dt, time_left, check_cancel, keep)
         if step.dt < time_left * (1.0 - 1e-9) or step.dt > tried.own_dt:
             tried.own_dt = step.dt  # what is left of a frame says nothing of the pace
@@ -353,7 +356,7 @@ class SubstepSolver:
             )
             try:
                 if step.checked:
-                    run_checked(planned, call, {**self.stores, "memory": self.memory}, step.report)
+                    run_checked(planned, call, {**self.stores, "memory": self.memory}, step)
                 else:
                     call()
             except Exception as error:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from mpm_nodes.data import Ambient, BodyForce, Collider, MpmNodesError
+from mpm_nodes.data import AGE, ATTRIBUTES, BIRTH, Ambient, BodyForce, Collider, Drain, MpmNodesError
 from mpm_nodes.data.ambient import air_of, at_frame
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.graph.time import keys
@@ -18,6 +18,8 @@ __all__ = [
     "ambient_at",
     "collider_at",
     "push",
+    "refuse_unknown_attribute",
+    "refuse_unknown_attributes",
     "refuse_unread_ambient",
     "refuse_unread_forces",
     "refuse_unread_tension_field",
@@ -79,7 +81,41 @@ def push(run: SubstepSolver, forces: Sequence[BodyForce]) -> None:
         refuse_unread_forces(run.candidates.plans)
     if run.share.several and any(force.surface for force in forces):
         raise MpmNodesError("ranks: force_air sees the matter of one rank only; take force_wind, or solve on one rank")
+    refuse_unknown_attributes("solve.forces", forces, run.particles.names)
+    read = frozenset(BIRTH if name == AGE else name for force in forces for name in force.attributes)
     run.step_context.forces, run.step_context.strongest = tuple(forces), None
+    run.step_context.further_reads = {"apply_forces": read} if read else {}
+
+
+def refuse_unknown_attributes(where: str, readers: Iterable[BodyForce | Drain], columns: Collection[str]) -> None:
+    """Refuse forces or drains that read what the particles of a solve do not have.
+
+    Args:
+        where: Node and port, for messages.
+        readers: Forces or drains.
+        columns: What the particles have.
+
+    Raises:
+        MpmNodesError: They read other attributes.
+    """
+    for name in sorted({name for each in readers for name in each.attributes}):
+        refuse_unknown_attribute(where, name, columns)
+
+
+def refuse_unknown_attribute(where: str, name: str, columns: Collection[str]) -> None:
+    """Refuse an attribute that fields read and the particles of a solve do not have (see `refuse_unknown_attributes`)."""
+    if (BIRTH if name == AGE else name) in columns and not _passes(name):
+        return
+    known = [each for each in sorted(columns) if not _passes(each)]
+    raise MpmNodesError(
+        f"{where}: a field reads '{name}', which the particles of this solve do not have; they have {', '.join(known)}; give it to "
+        "their sources, or choose another in field_attribute"
+    )
+
+
+def _passes(name: str) -> bool:
+    """Return whether an attribute lives within a substep, so that there is nothing to read when a field is."""
+    return name in ATTRIBUTES and ATTRIBUTES[name].passing
 
 
 def refuse_unread_forces(plans: Sequence[SubstepPlan]) -> None:

@@ -23,6 +23,7 @@ _MODULES = (
     "transfers",
     "conservation",
     "forces",
+    "goals",
     "invariance",
     "laws",
     "elasticity",

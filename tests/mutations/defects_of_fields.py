@@ -5,6 +5,7 @@ from __future__ import annotations
 from defect import Defect
 
 _FORCES, _FIELDS, _GRIDS = "tests/solver/test_forces.py", "tests/emit/test_fields.py", "tests/emit/test_field_grids.py"
+_GOALS, _OWN = "tests/solver/test_force_goal.py", "tests/emit/test_field_attributes.py"
 
 DEFECTS = (
     Defect(
@@ -115,8 +116,8 @@ DEFECTS = (
     Defect(
         "keys are taken at the start of the substep",
         "mpm_nodes/solver/stages/apply_forces.py",
-        "push_particles(particles, step.forces, step.middle, step.dt)",
-        "push_particles(particles, step.forces, step.beginning, step.dt)",
+        "push_particles(particles, step.forces, step.moment(0.5 * step.dt), step.dt)",
+        "push_particles(particles, step.forces, step.moment(0.0), step.dt)",
         f"{_FORCES}::test_keys_are_taken_in_the_middle_of_the_substep",
     ),
     Defect(
@@ -125,5 +126,40 @@ DEFECTS = (
         "        marks &= ~gone\n",
         "",
         f"{_FORCES}::test_a_cook_with_a_drain_resumes_to_the_same_bits",
+    ),
+    Defect(
+        "goals are exchanged where that makes ways longer",
+        "mpm_nodes/solver/rearrangement.py",
+        "g[one] - g[other]) < 0.0",
+        "g[one] - g[other]) > 0.0",
+        f"{_GOALS}::test_exchanges_shorten_ways_within_groups",
+    ),
+    Defect(
+        "gravity pulls matter off its goal",
+        "mpm_nodes/nodes/goals.py",
+        'wanted = SpatialField("SUBTRACT", (wanted, SpatialField("DIVIDE", (pull, rate)',
+        'wanted = SpatialField("ADD", (wanted, SpatialField("DIVIDE", (pull, rate)',
+        f"{_GOALS}::test_closed_forms[ArrivalAtGoal]",
+    ),
+    Defect(
+        "what has no goal flies to the middle of the world",
+        "mpm_nodes/nodes/goals.py",
+        "constant(strength), own(GOAL_WEIGHT),",
+        "constant(strength),",
+        f"{_GOALS}::test_matter_without_a_goal_is_left_alone",
+    ),
+    Defect(
+        "the age is that before the substep",
+        "mpm_nodes/solver/drains.py",
+        "moment = step.moment(step.dt)",
+        "moment = step.moment(0.0)",
+        f"{_GOALS}::test_closed_forms[DrainByAge]",
+    ),
+    Defect(
+        "the second component of an attribute is its first",
+        "mpm_nodes/kernels/fields/programs.py",
+        "values[(3 * n + axis) * stride + p]",
+        "values[3 * n * stride + p]",
+        f"{_OWN}::test_it_is_what_particles_begin_with",
     ),
 )

@@ -129,6 +129,20 @@ def mass(cooked: Cooked, material: int) -> float:
     return float(particles["mass"][particles["material"] == material].sum(dtype=float))
 
 
+def missed(cooked: Cooked, frame: int, share: float) -> float:
+    """Return how far from their goals a share of the particles is at most [m]."""
+    particles = cooked.at(frame)
+    return float(np.quantile(np.linalg.norm(particles["position"] - particles["goal"], axis=1), share))
+
+
+def reached(cooked: Cooked, frame: int, within: float) -> float:
+    """Return the share of all goals that have a particle within a distance [m]."""
+    particles = cooked.at(frame)
+    places, goals = (particles[name].astype(np.float32) for name in ("position", "goal"))
+    near = [((goals[n : n + 500, None] - places) ** 2).sum(axis=2).min(axis=1) for n in range(0, len(goals), 500)]
+    return float((np.concatenate(near) < within**2).mean())
+
+
 MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
     "cheese_on_monkey": {
         "particles": lambda c: len(c.at(60)),
@@ -158,6 +172,15 @@ MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
         ),
         "middle of the cube at frame 25, on its way to the wall: x [m]": lambda c: c.x(25, 0).mean(),
         "highest particle at frame 48, below the ceiling [m]": lambda c: c.x(48).max(),
+    },
+    "letters_goal": {
+        "particles": lambda c: len(c.at(57)),
+        "median way to the goal at frame 57 [m]": lambda c: missed(c, 57, 0.5),
+        "way to the goal that 1 % exceed at frame 57 [m]": lambda c: missed(c, 57, 0.99),
+        "share of the goals that have a particle within half a cell at frame 57": lambda c: reached(c, 57, 0.01),
+        "mean speed at frame 57 [m/s]": lambda c: np.linalg.norm(c.at(57)["velocity"], axis=1).mean(dtype=float),
+        "mean height at frame 57; that of the letters is 0.395 [m]": lambda c: c.x(57).mean(dtype=float),
+        "highest particle at frame 72, when they have fallen [m]": lambda c: c.x(72).max(),
     },
 }
 """By sample and number as samples/README.md calls it: how to measure it."""

@@ -25,12 +25,14 @@ CACHES = {
     "two_materials": "bowl.usda",
     "student_report": "report.usda",
     "keyed_gravity": "room.usda",
+    "letters_goal": "letters.usda",
 }
 COARSE = {
     "cheese_on_monkey": 0.08,
     "two_materials": 0.04,
     "student_report": 0.1,
     "keyed_gravity": 0.08,
+    "letters_goal": 0.04,
 }
 FILES = sorted(SAMPLES / f"{name}.json" for name in CACHES)
 each = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -7,7 +7,7 @@ import numpy as np
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.lend import plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.fields.programs import run_at
+from mpm_nodes.kernels.fields.programs import fill_own, run_at
 
 __all__ = ["mark"]
 
@@ -15,12 +15,13 @@ __all__ = ["mark"]
 @part
 def _mark_at(k, placement, ranges, corners, program, wanted, scratch, marks):
     offset, stride, cell = placement
-    operations, rows, uniform, numbers, grids = program
+    operations, rows, uniform, numbers, grids, own = program
     block, registers = ranges[k, 2], plain(scratch[k])
     cx, cy, cz = corners[block, 0], corners[block, 1], corners[block, 2]
     run_at(operations, (0, uniform), numbers, grids, 0.0, 0.0, 0.0, registers)
     for p in range(ranges[k, 0], ranges[k, 1]):
         x, y, z = cx + cell * offset[p], cy + cell * offset[stride + p], cz + cell * offset[2 * stride + p]
+        fill_own(own, p, registers)
         run_at(operations, (uniform, rows), numbers, grids, x, y, z, registers)
         marks[p] = registers[3 * wanted] > 0.5
 
@@ -35,8 +36,9 @@ def mark(placement, ranges, corners, program, wanted, marks):
         marks: Written, shape (particles,), bool.
     """
     offset, stride, cell = placement
-    operations, uniform, numbers, grids = program
+    operations, uniform, numbers, grids, own = program
     count = operations.shape[0] // 5
     scratch = np.empty((ranges.shape[0], 3 * count))
-    given = (plain(operations), count, uniform, plain(numbers), (plain(grids[0]), plain(grids[1])))
+    mine = plain(own[0]), plain(own[1]), own[0].shape[0], marks.shape[0]
+    given = (plain(operations), count, uniform, plain(numbers), (plain(grids[0]), plain(grids[1])), mine)
     parallel_for(_mark_at, ranges.shape[0], ((plain(offset), stride, cell), ranges, corners, given, wanted, scratch, plain(marks)))

@@ -1,27 +1,11 @@
 """Fields in space as programs: a list of operations on registers, which one kernel runs at every place.
 
 An operation is a row (code, a, b, c, first number); it writes the register of its own row, three values, from the registers a, b
-and c. A number has the same value three times, so that it multiplies a vector. Places are in metres.
-
-| code | writes |
-|---|---|
-| CONSTANT | its three numbers |
-| PLACE | where it is |
-| MOVED | R^T (a - t) / s: a in the axes of something that is turned, moved and scaled |
-| NOISE, CURL | noise of a at the lattice time of its first number |
-| ROUGH | |noise|, summed up over the octaves |
-| SPHERE, BOX, CAPSULE, PLANE | signed distance of a, < 0 inside |
-| REMAPPED | a brought from one range to another, straight or smoothly |
-| GRID | voxels of a sparse grid around a, trilinear; what it does not hold counts with a value of its own, or is left out |
-| CUBES | values on cubes of a lattice around a, by the quadratic spline; NaN where none is near |
-| BETWEEN | a share of the way from a to b; where one of them is NaN the other |
-| FILLED | a, and b where a is NaN |
-| ADD to CROSS, COSINE | arithmetic |
+and c. A number has the same value three times, so that it multiplies a vector. Places are in metres. `codes` says what each does.
 """
 
 from __future__ import annotations
 
-import enum
 import math
 
 import numpy as np
@@ -29,82 +13,16 @@ import numpy as np
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.lend import plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.fields import codes
 from mpm_nodes.kernels.fields.noise import curl_noise, gradient_noise
 from mpm_nodes.kernels.level_sets.vector_leaves import BIAS
 
-__all__ = ["MOST", "Code", "evaluate", "run_at"]
+__all__ = ["MOST", "evaluate", "fill_own", "run_at"]
 
 MOST = 512
 """Operations of a program at most."""
 CHUNK = 256
 """Places of one call of the loop."""
-
-
-class Code(enum.IntEnum):
-    """What an operation does."""
-
-    CONSTANT = 0
-    PLACE = 1
-    MOVED = 2
-    NOISE = 3
-    ROUGH = 4
-    CURL = 5
-    SPHERE = 6
-    BOX = 7
-    CAPSULE = 8
-    PLANE = 9
-    REMAPPED = 10
-    ADD = 11
-    SUBTRACT = 12
-    MULTIPLY = 13
-    DIVIDE = 14
-    MINIMUM = 15
-    MAXIMUM = 16
-    POWER = 17
-    ABSOLUTE = 18
-    LENGTH = 19
-    NORMALIZE = 20
-    DOT = 21
-    CROSS = 22
-    MIX = 23
-    GRID = 24
-    CUBES = 25
-    BETWEEN = 26
-    FILLED = 27
-    COSINE = 28
-
-
-(
-    CONSTANT,
-    PLACE,
-    MOVED,
-    NOISE,
-    ROUGH,
-    CURL,
-    SPHERE,
-    BOX,
-    CAPSULE,
-    PLANE,
-    REMAPPED,
-    ADD,
-    SUBTRACT,
-    MULTIPLY,
-    DIVIDE,
-    MINIMUM,
-    MAXIMUM,
-    POWER,
-    ABSOLUTE,
-    LENGTH,
-    NORMALIZE,
-    DOT,
-    CROSS,
-    MIX,
-    GRID,
-    CUBES,
-    BETWEEN,
-    FILLED,
-    COSINE,
-) = map(int, Code)
 
 
 @part
@@ -122,11 +40,11 @@ def _power(a, b):
 @part
 def _distance(code, x, y, z, numbers, first):
     """Return the signed distance of a shape."""
-    if code == SPHERE:
+    if code == codes.SPHERE:
         return math.sqrt(x * x + y * y + z * z) - numbers[first]
-    if code == PLANE:
+    if code == codes.PLANE:
         return y
-    if code == CAPSULE:
+    if code == codes.CAPSULE:
         y = y - min(max(y, -numbers[first + 1]), numbers[first + 1])
         return math.sqrt(x * x + y * y + z * z) - numbers[first]
     x, y, z = abs(x) - numbers[first], abs(y) - numbers[first + 1], abs(z) - numbers[first + 2]
@@ -151,9 +69,9 @@ def _noise(code, x, y, z, numbers, first):
     seed, octaves = int(numbers[first + 1]), int(numbers[first + 2])
     periods = int(numbers[first + 3]), int(numbers[first + 4]), int(numbers[first + 5])
     w = numbers[first]
-    if code == CURL:
+    if code == codes.CURL:
         return curl_noise(x, y, z, w, seed, octaves, periods)
-    value = gradient_noise(x, y, z, w, seed, octaves, periods, code == ROUGH)
+    value = gradient_noise(x, y, z, w, seed, octaves, periods, code == codes.ROUGH)
     return value, value, value
 
 
@@ -280,89 +198,107 @@ def run_at(operations, rows, numbers, grids, x, y, z, registers):
         )
         u, v, w = registers[3 * a], registers[3 * a + 1], registers[3 * a + 2]
         r, s, t = registers[3 * b], registers[3 * b + 1], registers[3 * b + 2]
-        if code == CONSTANT:
+        if code == codes.CONSTANT:
             u, v, w = numbers[first], numbers[first + 1], numbers[first + 2]
-        elif code == PLACE:
+        elif code == codes.PLACE:
             u, v, w = x, y, z
-        elif code == MOVED:
+        elif code == codes.MOVED:
             r, s, t = u - numbers[first + 9], v - numbers[first + 10], w - numbers[first + 11]
             u = (numbers[first] * r + numbers[first + 3] * s + numbers[first + 6] * t) / numbers[first + 12]
             v = (numbers[first + 1] * r + numbers[first + 4] * s + numbers[first + 7] * t) / numbers[first + 13]
             w = (numbers[first + 2] * r + numbers[first + 5] * s + numbers[first + 8] * t) / numbers[first + 14]
-        elif code <= CURL:
+        elif code <= codes.CURL:
             u, v, w = _noise(code, u, v, w, numbers, first)
-        elif code <= PLANE:
+        elif code <= codes.PLANE:
             u = _distance(code, u, v, w, numbers, first)
             v = w = u
-        elif code == REMAPPED:
+        elif code == codes.REMAPPED:
             u, v, w = _remapped(u, numbers, first), _remapped(v, numbers, first), _remapped(w, numbers, first)
-        elif code == ADD:
+        elif code == codes.ADD:
             u, v, w = u + r, v + s, w + t
-        elif code == SUBTRACT:
+        elif code == codes.SUBTRACT:
             u, v, w = u - r, v - s, w - t
-        elif code == MULTIPLY:
+        elif code == codes.MULTIPLY:
             u, v, w = u * r, v * s, w * t
-        elif code == DIVIDE:
+        elif code == codes.DIVIDE:
             u, v, w = _quotient(u, r), _quotient(v, s), _quotient(w, t)
-        elif code == MINIMUM:
+        elif code == codes.MINIMUM:
             u, v, w = min(u, r), min(v, s), min(w, t)
-        elif code == MAXIMUM:
+        elif code == codes.MAXIMUM:
             u, v, w = max(u, r), max(v, s), max(w, t)
-        elif code == POWER:
+        elif code == codes.POWER:
             u, v, w = _power(u, r), _power(v, s), _power(w, t)
-        elif code == ABSOLUTE:
+        elif code == codes.ABSOLUTE:
             u, v, w = abs(u), abs(v), abs(w)
-        elif code == LENGTH:
+        elif code == codes.LENGTH:
             u = math.sqrt(u * u + v * v + w * w)
             v = w = u
-        elif code == NORMALIZE:
+        elif code == codes.NORMALIZE:
             length = math.sqrt(u * u + v * v + w * w)
             u, v, w = _quotient(u, length), _quotient(v, length), _quotient(w, length)
-        elif code == DOT:
+        elif code == codes.DOT:
             u = u * r + v * s + w * t
             v = w = u
-        elif code == CROSS:
+        elif code == codes.CROSS:
             u, v, w = v * t - w * s, w * r - u * t, u * s - v * r
-        elif code == GRID:
+        elif code == codes.GRID:
             u, v, w = _sampled(u, v, w, numbers, first, grids[0], grids[1])
-        elif code == MIX:
+        elif code == codes.MIX:
             f, g, h = registers[3 * c], registers[3 * c + 1], registers[3 * c + 2]
             u, v, w = u + f * (r - u), v + g * (s - v), w + h * (t - w)
-        elif code == CUBES:
+        elif code == codes.CUBES:
             u = _on_cubes(u, v, w, numbers, first, grids[0], grids[1])
             v = w = u
-        elif code == BETWEEN:
+        elif code == codes.BETWEEN:
             share = numbers[first]
             u, v, w = _between(u, r, share), _between(v, s, share), _between(w, t, share)
-        elif code == FILLED:
+        elif code == codes.FILLED:
             u, v, w = r if math.isnan(u) else u, s if math.isnan(v) else v, t if math.isnan(w) else w
-        elif code == COSINE:
+        elif code == codes.COSINE:
             u, v, w = math.cos(u), math.cos(v), math.cos(w)
         registers[3 * n], registers[3 * n + 1], registers[3 * n + 2] = u, v, w
 
 
 @part
+def fill_own(own, p, registers):
+    """Put what a particle has into the registers of its attributes.
+
+    Args:
+        own: Registers of the attributes, int32; their values, three rows each, float64; how many attributes; elements a row.
+        p: Place of the particle in memory.
+        registers: Written.
+    """
+    places, values, count, stride = own
+    for n in range(count):
+        for axis in range(3):
+            registers[3 * places[n] + axis] = values[(3 * n + axis) * stride + p]
+
+
+@part
 def _evaluate_at(k, places, program, scratch, found):
-    operations, count, uniform, numbers, grids = program
+    operations, count, uniform, numbers, grids, own = program
     registers = plain(scratch[k])
     run_at(operations, (0, uniform), numbers, grids, 0.0, 0.0, 0.0, registers)
     for p in range(CHUNK * k, min(CHUNK * k + CHUNK, places.shape[0])):
+        fill_own(own, p, registers)
         run_at(operations, (uniform, count), numbers, grids, places[p, 0], places[p, 1], places[p, 2], registers)
         for axis in range(3):
             found[p, axis] = registers[3 * (count - 1) + axis]
 
 
 @compiled(fastmath=False)
-def evaluate(places, operations, uniform, numbers, grids, found):
+def evaluate(places, operations, uniform, numbers, grids, own, found):
     """Run a program at places.
 
     Args:
         places: [m], shape (n, 3), float64.
         operations, numbers, grids: The program, as `run_at` takes it.
         uniform: How many of its rows, the first ones, are the same everywhere.
+        own: Registers of attributes, shape (k,), int32, and what particles at the places have, shape (3 k n,), float64.
         found: Written: the last register, shape (n, 3), float64.
     """
     count, chunks = operations.shape[0] // 5, (places.shape[0] + CHUNK - 1) // CHUNK
     scratch = np.empty((chunks, 3 * count))
-    program = (plain(operations), count, uniform, plain(numbers), (plain(grids[0]), plain(grids[1])))
+    mine = plain(own[0]), plain(own[1]), own[0].shape[0], places.shape[0]
+    program = (plain(operations), count, uniform, plain(numbers), (plain(grids[0]), plain(grids[1])), mine)
     parallel_for(_evaluate_at, chunks, (places, program, scratch, found))

@@ -29,7 +29,7 @@ import numpy as np
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.lend import plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.fields.programs import run_at
+from mpm_nodes.kernels.fields.programs import fill_own, run_at
 
 __all__ = ["ACCELERATION", "DRAG", "QUADRATIC_DRAG", "SURFACE_DRAG", "fill_cells_of_blocks", "push"]
 
@@ -131,7 +131,7 @@ def _push_at(k, cloud, matter, where, program, forces, dt, work):
     (offset, stride, cell), velocity, mass = cloud
     ranges, corners = where
     scratch, told = work
-    operations, rows, uniform, numbers, grids = program
+    operations, rows, uniform, numbers, grids, own = program
     table, most, count = forces
     block, registers, given = ranges[k, 2], plain(scratch[k]), plain(told[k])
     volume, size, cells, around, places = matter
@@ -143,6 +143,7 @@ def _push_at(k, cloud, matter, where, program, forces, dt, work):
         x = cx + cell * offset[p]
         y = cy + cell * offset[stride + p]
         z = cz + cell * offset[2 * stride + p]
+        fill_own(own, p, registers)
         run_at(operations, (uniform, rows), numbers, grids, x, y, z, registers)
         m = float(mass[p])
         place = cell / size * offset[p], cell / size * offset[stride + p], cell / size * offset[2 * stride + p]
@@ -180,7 +181,8 @@ def push(cloud, matter, where, program, forces, dt, told):
             (6 places,), int32; the place of each block, int32.
         where: First and last + 1 of the particles of each block, and the block, shape (n, 3); centres of the blocks [m], shape
             (blocks, 3), float64.
-        program: Operations of all fields, how many of them are the same everywhere, numbers and grids, as `evaluate` takes them.
+        program: Operations of all fields, how many of them are the same everywhere, numbers, grids and what particles have of their
+            own, as `evaluate` takes them.
         forces: Of each its kind, the registers of its value and its rate, shape (3 n,), int32, and the most speed [m/s], float64.
         dt: [s]; 0 only to find the strongest.
         told: Written: of each block and force impulse [N s] and work [J], and behind the forces the square of the largest
@@ -188,16 +190,17 @@ def push(cloud, matter, where, program, forces, dt, told):
     """
     told[:] = 0.0
     (offset, stride, cell), velocity, mass = cloud
-    operations, uniform, numbers, grids = program
+    operations, uniform, numbers, grids, own = program
     rows, most = forces
     count = operations.shape[0] // 5
     ranges = where[0]
     scratch = np.empty((ranges.shape[0], 3 * count))
+    mine = plain(own[0]), plain(own[1]), own[0].shape[0], own[1].shape[0] // max(3 * own[0].shape[0], 1)
     given = (
         ((plain(offset), stride, cell), plain(velocity), plain(mass)),
         (plain(matter[0]), matter[1], plain(matter[2]), plain(matter[3]), plain(matter[4])),
         where,
-        (plain(operations), count, uniform, plain(numbers), (plain(grids[0]), plain(grids[1]))),
+        (plain(operations), count, uniform, plain(numbers), (plain(grids[0]), plain(grids[1])), mine),
         (plain(rows), plain(most), most.shape[0]),
         dt,
         (scratch, told),

@@ -34,8 +34,8 @@ def _longest_step(
         return math.inf
     ahead = min(step.time_left, step.dt_max)
     if step.strongest is None or vary(step.forces):
-        frames = [step.beginning] if step.frame_at is None else [step.frame_at(step.time + share * ahead) for share in AHEAD]
-        step.strongest = max(push_particles(particles, step.forces, frame, 0.0)[1] for frame in frames)
+        moments = [step.moment(share * ahead) for share in (AHEAD if step.frame_at is not None else AHEAD[:1])]
+        step.strongest = max(push_particles(particles, step.forces, moment, 0.0)[1] for moment in moments)
     return math.sqrt(cfl * step.cell_size / step.strongest) if step.strongest > 0.0 else math.inf
 
 
@@ -63,6 +63,6 @@ def apply_forces(
     """
     if not step.forces or not particles.count:
         return
-    given, step.strongest = push_particles(particles, step.forces, step.middle, step.dt)
+    given, step.strongest = push_particles(particles, step.forces, step.moment(0.5 * step.dt), step.dt)
     impulse = tuple(part for each in given for part in each.impulse)
     step.tell(PUSHED, impulse=impulse, work=tuple(each.work for each in given))

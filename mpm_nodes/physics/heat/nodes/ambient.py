@@ -17,19 +17,19 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.declarations import PreflightContext
 from mpm_nodes.graph.time.keys import KeysTravel
-from mpm_nodes.nodes.fields import constant, refuse_vectors, scaled
-from mpm_nodes.nodes.through_space import at_least, through_space
+from mpm_nodes.nodes.fields import constant, scaled
+from mpm_nodes.nodes.through_space import at_least, refuse_misfits, through_space
 
 
 def _told_of_air(told: PreflightContext) -> dict[str, Any]:
     """Preflight: the solve is told of the air."""
-    refuse_vectors(told, "air.field", "air.exposure")
+    refuse_misfits(told, "air.field", "air.exposure")
     return {"ambient": 1, "air": 1}
 
 
 def _told_of_heat(told: PreflightContext) -> dict[str, Any]:
     """Preflight: the solve is told that something is around its matter."""
-    refuse_vectors(told, "heat_field.field")
+    refuse_misfits(told, "heat_field.field")
     scaled(constant(told.knobs["strength"]))
     return {"ambient": 1}
 

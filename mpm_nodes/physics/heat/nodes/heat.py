@@ -31,9 +31,8 @@ from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.declarations import PreflightContext
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.bodies import passed_on, tempered
-from mpm_nodes.nodes.fields import refuse_vectors
 from mpm_nodes.nodes.seeding import Seed
-from mpm_nodes.nodes.through_space import at_least, through_space
+from mpm_nodes.nodes.through_space import at_least, refuse_misfits, through_space
 
 _KEPT = NotKeyable("matter keeps the thermal parameters that it was made with")
 _START = NotKeyable("it is what particles begin with")
@@ -173,7 +172,7 @@ def set_temperature(
 
 
 def _told_with_field(told: PreflightContext) -> dict[str, Any]:
-    refuse_vectors(told, "collider_temperature.field")
+    refuse_misfits(told, "collider_temperature.field")
     return tempered(told)
 
 

@@ -11,8 +11,8 @@ from mpm_nodes.data import A, Collider, Degrees, FrameContext, MpmNodesError, Ra
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.declarations import PreflightContext
 from mpm_nodes.nodes.bodies import collider_passed_on
-from mpm_nodes.nodes.fields import constant, refuse_vectors
-from mpm_nodes.nodes.through_space import through_space
+from mpm_nodes.nodes.fields import constant
+from mpm_nodes.nodes.through_space import refuse_misfits, through_space
 
 _Angle = A[float, Degrees, Range(min=0.0, max=180.0)]
 
@@ -31,7 +31,7 @@ class Wetting(enum.Enum):
 
 def _told(told: PreflightContext) -> dict[str, Any]:
     """Preflight: the body is passed on."""
-    refuse_vectors(told, "collider_contact_angle.field")
+    refuse_misfits(told, "collider_contact_angle.field")
     _check_hysteresis(told.knobs["angle"], told.knobs["hysteresis"])
     return collider_passed_on(told)
 

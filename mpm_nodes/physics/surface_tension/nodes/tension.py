@@ -24,8 +24,7 @@ from mpm_nodes.data.temperature_tables import Rows
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.declarations import PreflightContext
 from mpm_nodes.graph.time.keys import NotKeyable
-from mpm_nodes.nodes.fields import refuse_vectors
-from mpm_nodes.nodes.through_space import at_least, through_space
+from mpm_nodes.nodes.through_space import at_least, refuse_misfits, through_space
 
 _KEPT = NotKeyable("matter keeps the tension that it was made with")
 _Tension = A[float, NewtonsPerMetre, Range(min=0.0, soft_max=1.0), _KEPT]
@@ -153,7 +152,7 @@ def material_interface_tension(
 
 def _told(told: PreflightContext) -> dict[str, Any]:
     """Preflight: the solve is told that the tension varies in places; a factor without a bound is told now."""
-    refuse_vectors(told, "tension_field.field")
+    refuse_misfits(told, "tension_field.field")
     for facts in told.inputs.get("field", ()):
         if "field" in facts:
             _largest(facts["field"])
