@@ -92,6 +92,7 @@ class StepContext:
         forces: What pushes the matter during this frame; empty where nothing is wired.
         strongest: Largest acceleration that they gave in the substep before [m/s^2]; None: not known in this frame.
         drains: What takes matter away during this frame.
+        contact_forces: Whether the forces on colliders are to be told.
         frame_at: Returns the (fractional) frame at simulated seconds; None where there are no frames.
         share: What this process agrees on with others where a simulation runs on several (`solver.ranks.share.Share`).
         checked: Whether stages are run twice to catch declarations that lie; they may also raise where what must hold does not.
@@ -119,6 +120,7 @@ class StepContext:
     forces: tuple[BodyForce, ...] = ()
     strongest: float | None = None
     drains: tuple[Drain, ...] = ()
+    contact_forces: bool = False
     frame_at: Callable[[float], float] | None = None
     share: SingleRank = SINGLE_RANK
     checked: bool = False
