@@ -40,7 +40,6 @@ MOTION = (
     (31, (0.0, 0.075), -26.0, -8.0),
     (40, (0.01, 0.15), -14.0, -14.0),
     (50, (0.015, 0.2), -12.0, -12.0),
-    (54, (0.015, 0.2), -12.0, -12.0),
 )
 """Frames, where the sole under the ball of the foot is by then, forward and up [m], and the slopes of heel and toes [deg]."""
 LEG = (0.034, 0.3, -0.135)
@@ -118,8 +117,7 @@ def main(target: Path) -> None:
         mesh = UsdGeom.Mesh.Define(stage, f"/{name}")
         attribute = mesh.CreatePointsAttr()
         for frame in range(MOTION[0][0], MOTION[-1][0] + 1):
-            if frame <= MOTION[-2][0]:
-                attribute.Set([tuple(round(float(c), 5) for c in point) for point in bent(points, frame)], frame)
+            attribute.Set([tuple(round(float(c), 5) for c in point) for point in bent(points, frame)], frame)
         mesh.CreateFaceVertexCountsAttr([len(face) for face in faces])
         mesh.CreateFaceVertexIndicesAttr([k for face in faces for k in face])
         mesh.CreateSubdivisionSchemeAttr(UsdGeom.Tokens.none)

@@ -96,7 +96,7 @@ class Adhesion(VerificationProblem):
                 light = stuck_block(substeps, (0.0, 0.9 * ADHESION), normal=normal, offset=offset, **knobs)
                 yield Finding(0.0, float(np.linalg.norm(moved(light, 0.6))), 0.1, f"{place}: way at 0.9 A [cells]")
                 force, weight = pressed(light, 0.01)[0][0], 0.9 * ADHESION * CELLS[0] * CELLS[2] * CELL**2
-                pull = float(force @ normal) / np.linalg.norm(normal)
+                pull = float(force @ normal) / float(np.linalg.norm(normal))
                 yield Finding.relative(weight, pull, 0.02, f"{place}: force on the ceiling [N]")
                 heavy = stuck_block(substeps, (0.0, 1.1 * ADHESION), normal=normal, offset=offset, **knobs)
                 moved(heavy, 0.6)

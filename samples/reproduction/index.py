@@ -284,7 +284,7 @@ SAMPLES: dict[str, Sample] = {
             "chosen here",
             None,
             directed.footprints,
-            camera=Camera((0.42, 0.26, 0.62), (-0.06, 0.075, 0.0), 1.55, (640, 420)),
+            camera=Camera((0.46, 0.27, 0.68), (-0.05, 0.095, 0.0), 1.45, (640, 480)),
         ),
     )
 }

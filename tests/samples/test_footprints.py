@@ -27,12 +27,12 @@ def script():
 
 
 def test_the_graph_is_valid_and_small(capsys):
-    """It tells forces, sticks by the shoe alone, and has frames up to where the shoe hangs still."""
+    """It tells forces, sticks by the shoe alone, and ends no later than the shoe's keys."""
     assert main(["validate", str(FOLDER / "footprints.json")]) == 0, capsys.readouterr()
     graph = sizes.graph_of(SAMPLES["footprints"])
     assert graph.nodes["step"].knobs["contact_forces"] is True
     assert [name for name, entry in graph.nodes.items() if entry.knobs.get("adhesion")] == ["shoe"]
-    assert graph.settings.end == script().MOTION[-1][0] and graph.settings.cell_size == CELL
+    assert graph.settings.end <= script().MOTION[-1][0] and graph.settings.cell_size == CELL
 
 
 def test_the_shoe_is_what_its_script_makes_and_bends(tmp_path: Path):
@@ -70,7 +70,7 @@ def test_measures_tell_strings_from_lumps():
             30: np.concatenate([block, string]),
             33: np.concatenate([block, string]),
             37: np.concatenate([block, string]),
-            54: np.concatenate([block, lump]),
+            48: np.concatenate([block, lump]),
         }.items()
     }
     shot = Shot(FOLDER, tuple(frames), CELL, graph=sizes.graph_of(SAMPLES["footprints"]), kept=frames)
