@@ -12,7 +12,7 @@ __all__ = ["footprints"]
 MUD = 0.063
 """Height of the mud before the step [m]."""
 LIFTED = 0.12
-"""What is higher than this in the end hangs on the sole, whose toes are 0.17 m up then [m]."""
+"""What is higher than this in the end hangs on the sole, whose toes are 0.15 m up then [m]."""
 LEAVES = 31
 """Frame in which the ball of the foot is above the mud."""
 HEEL = ((-0.19, -0.13), (-0.02, 0.02))

@@ -70,7 +70,7 @@ def test_measures_tell_strings_from_lumps():
             30: np.concatenate([block, string]),
             33: np.concatenate([block, string]),
             37: np.concatenate([block, string]),
-            48: np.concatenate([block, lump]),
+            43: np.concatenate([block, lump]),
         }.items()
     }
     shot = Shot(FOLDER, tuple(frames), CELL, graph=sizes.graph_of(SAMPLES["footprints"]), kept=frames)

@@ -127,6 +127,17 @@ def test_a_corner_pulls_with_each_of_its_bodies_once():
     assert 0.9 * 500.0 * area < pull < 1.05 * 500.0 * area
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+def test_what_is_torn_off_is_pulled_back_by_the_adhesion(preset):
+    """A load of hundred times the adhesion: in the first substep the ceiling pulls by A times the area."""
+    ceiling = collide_plane(FrameContext(1), centre=(0.0, 0.3, 0.0), rotation=(180.0, 0.0, 0.0), adhesion=500.0)
+    run = SubstepSolver(cube(JELLY), preset, cell_size=0.1, dtype=np.float64, colliders=[ceiling], gravity=(0, -200, 0))
+    run.step_context.contact_forces = True
+    run.step(1e-3)
+    pull = -run.step_context.report["contact_forces"]["force"][1] / 1e-3
+    assert 0.9 * 500.0 * 0.09 < pull < 1.05 * 500.0 * 0.09
+
+
 def test_threads_and_resumed_cooks_change_no_bit(tmp_path):
     """One thread and two; a cook in one go and one that goes on."""
     found = []
