@@ -10,8 +10,8 @@ from mpm_nodes.commands.listing import add_list, listed
 from mpm_nodes.commands.numbers import real
 from mpm_nodes.commands.packaged_samples import samples_folder
 
-TOPICS = {"Y15": "foam", "R15": "viscoelastic matter", "S14": "melting", "C21": "surface tension"}
-"""What samples show, by the source that they follow."""
+TOPICS = {"Y15": "foam", "R15": "viscoelastic matter", "S14": "melting", "C21": "surface tension", "cho": "directed matter"}
+"""What samples show, by the beginning of what they follow."""
 
 
 def add(command: argparse.ArgumentParser) -> None:

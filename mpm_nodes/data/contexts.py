@@ -92,6 +92,7 @@ class StepContext:
         forces: What pushes the matter during this frame; empty where nothing is wired.
         strongest: Largest acceleration that they gave in the substep before [m/s^2]; None: not known in this frame.
         drains: What takes matter away during this frame.
+        contact_forces: Whether the forces on colliders are to be told.
         frame_at: Returns the (fractional) frame at simulated seconds; None where there are no frames.
         frame_seconds: Simulated seconds that the frame takes.
         further_reads: Fields of particles that stages read besides those that they declare, by stage: those that forces name.
@@ -121,6 +122,7 @@ class StepContext:
     forces: tuple[BodyForce, ...] = ()
     strongest: float | None = None
     drains: tuple[Drain, ...] = ()
+    contact_forces: bool = False
     frame_at: Callable[[float], float] | None = None
     frame_seconds: float = 1.0
     further_reads: Mapping[str, frozenset[str]] = field(default_factory=dict)

@@ -96,7 +96,7 @@ class SurfaceSamples(Protocol):
 class Colliders(Protocol):
     """Substep domain: every collider of the solve, posed at the end of the substep."""
 
-    def collide_grid(self, grid: Any) -> None:
+    def collide_grid(self, grid: Any, tells: bool = False) -> Any:
         """Change the velocities of grid nodes inside and near bodies."""
         ...
 

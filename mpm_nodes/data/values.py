@@ -313,6 +313,7 @@ class Collider:
         wetting: k_SL / k_LG of places on its surface, in the world; they may change (`at_frame`). None: that of the contact
             angle everywhere.
         still: Whether it is known to stand still in every frame.
+        adhesion: Tension that it holds matter by before it lets go [Pa], used by `CollisionRule.SEPARATE`; keys travel in it.
         look: Name of how renderers shade its mesh (`materials.looks`); empty: as a plain body, or as the floor where it is level.
     """
 
@@ -332,6 +333,7 @@ class Collider:
     still: bool = False
     temperatures: SpaceField | None = None
     look: str = ""
+    adhesion: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from mpm_nodes.data import (
     Metres,
     MpmNodesError,
     Orientation,
+    Pascals,
     Range,
     Unitless,
     Vec3,
@@ -24,6 +25,7 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.declare.declarations import Preflight
 from mpm_nodes.graph.declare.decorators import ContentsContext, PreflightContext, node
 from mpm_nodes.graph.plan.preflight import UNKNOWN
+from mpm_nodes.graph.time.keys import KeysTravel, most
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.collider_motion import Motion, box_mesh, knob_motion, plane_mesh, sphere_mesh
 from mpm_nodes.nodes.rods import Rod
@@ -32,6 +34,7 @@ from mpm_nodes.nodes.start_inside import solids_of
 
 _Length = Range(min=0.0, exclusive_min=True, soft_max=10.0)
 _Friction = Range(min=0.0, soft_max=1.0)
+_Adhesion = A[float, Pascals, Range(min=0.0, soft_max=10000.0), KeysTravel()]
 
 
 def _solid(ctx: FrameContext, thickness: float) -> float:
@@ -45,7 +48,7 @@ def _solid_of(name: str) -> Preflight:
     """Return a preflight that tells the body as it stands first, for what is inside it."""
 
     def tell(told: PreflightContext) -> dict[str, Any]:
-        return {"solids": solids_of(globals()[name](_first(told), **told.knobs))}
+        return {"solids": solids_of(globals()[name](_first(told), **told.knobs)), **_sticks(told)}
 
     return tell
 
@@ -56,19 +59,26 @@ def _first(told: PreflightContext) -> FrameContext:
 
 
 def _body(collider: Collider) -> Collider:
-    """Return a collider, if it can hold what it shall clamp."""
-    _refuse_loose(collider.name, collider.clamp, collider.rule)
+    """Return a collider, if it can hold what it shall clamp or stick to."""
+    _refuse_loose(collider)
     return collider
 
 
-def _clamps(told: PreflightContext) -> dict[str, Any]:
-    _refuse_loose(told.knobs["name"], told.knobs["clamp"], told.knobs["rule"])
-    return {}
+def _sticks(told: PreflightContext) -> dict[str, Any]:
+    """Refuse what cannot clamp or stick, and tell whether matter sticks to it by a strength."""
+    knobs = told.knobs
+    body = Collider(knobs["name"], knobs["rule"], 0.0, None, clamp=knobs["clamp"], adhesion=knobs["adhesion"])
+    _refuse_loose(body)
+    return {"sticks": int(most(body.adhesion) > 0.0)}
 
 
-def _refuse_loose(name: str, clamp: bool, rule: CollisionRule) -> None:
-    if clamp and rule is not CollisionRule.STICKY:
-        raise MpmNodesError(f"collider '{name}': clamp holds by the rule sticky, and the rule is {rule.value}; set it")
+def _refuse_loose(body: Collider) -> None:
+    if body.clamp and body.rule is not CollisionRule.STICKY:
+        raise MpmNodesError(f"collider '{body.name}': clamp holds by the rule sticky, and the rule is {body.rule.value}; set it")
+    if body.rule is not CollisionRule.SEPARATE and most(body.adhesion) > 0.0:
+        raise MpmNodesError(
+            f"collider '{body.name}': adhesion is for the rule separate, and the rule is {body.rule.value}; change one"
+        )
 
 
 @node(
@@ -87,6 +97,7 @@ def collide_sphere(
     radius: A[float, Metres, _Length] = 0.5,
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
+    adhesion: _Adhesion = 0.0,
     clamp: bool = False,
     name: str = "sphere",
 ) -> Collider:
@@ -99,6 +110,7 @@ def collide_sphere(
         radius: Radius; it stays the same within a frame.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.
+        adhesion: Tension by which matter sticks before it lets go, for the rule separate; it adds to what friction presses by.
         clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
         name: What messages call it.
     """
@@ -106,7 +118,11 @@ def collide_sphere(
 
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation, "orientation": orientation})
     shape = motion.shape(SPHERE, (0.5 * _solid(ctx, 2.0 * radius),))
-    return _body(Collider(name, rule, friction, shape, motion.at_end(sphere_mesh(radius)), clamp=clamp, still=not ctx.keyed))
+    return _body(
+        Collider(
+            name, rule, friction, shape, motion.at_end(sphere_mesh(radius)), clamp=clamp, adhesion=adhesion, still=not ctx.keyed
+        )
+    )
 
 
 @node(
@@ -125,6 +141,7 @@ def collide_box(
     size: A[Vec3, Metres, _Length] = (1.0, 1.0, 1.0),
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
+    adhesion: _Adhesion = 0.0,
     clamp: bool = False,
     name: str = "box",
 ) -> Collider:
@@ -138,6 +155,7 @@ def collide_box(
             of a plate apart.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.
+        adhesion: Tension by which matter sticks before it lets go, for the rule separate; it adds to what friction presses by.
         clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
         name: What messages call it.
     """
@@ -146,7 +164,16 @@ def collide_box(
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation, "orientation": orientation})
     half = tuple(0.5 * _solid(ctx, edge) for edge in size)
     return _body(
-        Collider(name, rule, friction, motion.shape(BOX, half), motion.at_end(box_mesh(size)), clamp=clamp, still=not ctx.keyed)
+        Collider(
+            name,
+            rule,
+            friction,
+            motion.shape(BOX, half),
+            motion.at_end(box_mesh(size)),
+            clamp=clamp,
+            adhesion=adhesion,
+            still=not ctx.keyed,
+        )
     )
 
 
@@ -168,6 +195,7 @@ def collide_capsule(
     length: A[float, Metres, Range(min=0.0, soft_max=10.0)] = 0.5,
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
+    adhesion: _Adhesion = 0.0,
     clamp: bool = False,
     name: str = "capsule",
 ) -> Collider:
@@ -181,6 +209,7 @@ def collide_capsule(
         length: Length of the axis between the centres of the ends.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.
+        adhesion: Tension by which matter sticks before it lets go, for the rule separate; it adds to what friction presses by.
         clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
         name: What messages call it.
     """
@@ -189,7 +218,16 @@ def collide_capsule(
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation, "orientation": orientation})
     shape = motion.shape(CAPSULE, (0.5 * _solid(ctx, 2.0 * radius), 0.5 * length))
     return _body(
-        Collider(name, rule, friction, shape, motion.at_end(sphere_mesh(radius, 0.5 * length)), clamp=clamp, still=not ctx.keyed)
+        Collider(
+            name,
+            rule,
+            friction,
+            shape,
+            motion.at_end(sphere_mesh(radius, 0.5 * length)),
+            clamp=clamp,
+            adhesion=adhesion,
+            still=not ctx.keyed,
+        )
     )
 
 
@@ -209,6 +247,7 @@ def collide_plane(
     shown_size: A[float, Metres, _Length] = 4.0,
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
+    adhesion: _Adhesion = 0.0,
     clamp: bool = False,
     name: str = "plane",
 ) -> Collider:
@@ -221,6 +260,7 @@ def collide_plane(
         shown_size: Edge of the square that shows it; it collides everywhere.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.
+        adhesion: Tension by which matter sticks before it lets go, for the rule separate; it adds to what friction presses by.
         clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
         name: What messages call it.
     """
@@ -228,7 +268,16 @@ def collide_plane(
 
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation, "orientation": orientation})
     return _body(
-        Collider(name, rule, friction, motion.shape(PLANE), motion.at_end(plane_mesh(shown_size)), clamp=clamp, still=not ctx.keyed)
+        Collider(
+            name,
+            rule,
+            friction,
+            motion.shape(PLANE),
+            motion.at_end(plane_mesh(shown_size)),
+            clamp=clamp,
+            adhesion=adhesion,
+            still=not ctx.keyed,
+        )
     )
 
 
@@ -236,11 +285,11 @@ def _carries(told: PreflightContext) -> dict[str, Any]:
     """Tell whether it may hold what flows through it, as the mouth of a stream does, what its level sets take, and where it is."""
     from mpm_nodes.nodes.collider_needs import volume_needs
 
-    _clamps(told)
+    sticks = _sticks(told)
     carries = told.knobs["rule"] is CollisionRule.STICKY and bool(told.knobs["velocity_grid"])
     needs = volume_needs(told)
     solids = () if UNKNOWN in needs else solids_of(collide_vdb(_first(told), told.kept, **told.knobs))
-    return {**needs, "carries": int(carries), "solids": solids}
+    return {**needs, **sticks, "carries": int(carries), "solids": solids}
 
 
 def _volumes(told: ContentsContext) -> list[Any]:
@@ -269,6 +318,7 @@ def collide_vdb(
     resample: bool = False,
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
+    adhesion: _Adhesion = 0.0,
     clamp: bool = False,
     name: str = "",
 ) -> Collider:
@@ -287,6 +337,7 @@ def collide_vdb(
         resample: Rebuild the distances of a level set whose voxels are not cubes.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.
+        adhesion: Tension by which matter sticks before it lets go, for the rule separate; it adds to what friction presses by.
         clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
         name: What messages call it; empty takes the file's name.
     """
@@ -301,7 +352,14 @@ def collide_vdb(
     shape = motion.shape(LEVEL_SET, (), tuple(one.level_set for one in bodies), times)
     return _body(
         Collider(
-            name or path.stem, rule, friction, shape, motion.at_end(bodies[-1].mesh), clamp=clamp, still=not (ctx.keyed or sequence)
+            name or path.stem,
+            rule,
+            friction,
+            shape,
+            motion.at_end(bodies[-1].mesh),
+            clamp=clamp,
+            adhesion=adhesion,
+            still=not (ctx.keyed or sequence),
         )
     )
 
@@ -310,8 +368,7 @@ def _check_mesh(told: PreflightContext) -> dict[str, Any]:
     """Refuse a sheet that has no thickness; estimate the band of voxels around the mesh."""
     from mpm_nodes.nodes.collider_needs import mesh_needs
 
-    _clamps(told)
-    return mesh_needs(told)
+    return {**_sticks(told), **mesh_needs(told)}
 
 
 def _contents(told: ContentsContext) -> str:
@@ -334,6 +391,7 @@ def collide_usd(
     frame_offset: A[float, Unitless] = 0.0,
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
+    adhesion: _Adhesion = 0.0,
     clamp: bool = False,
     name: str = "",
 ) -> Collider:
@@ -351,6 +409,7 @@ def collide_usd(
         frame_offset: Added to the frame number before the stage is read.
         rule: What contact does to the velocity.
         friction: Coulomb coefficient, for the rule separate.
+        adhesion: Tension by which matter sticks before it lets go, for the rule separate; it adds to what friction presses by.
         clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
         name: What messages call it; empty takes the prim's or the file's name.
     """
@@ -363,4 +422,6 @@ def collide_usd(
         ctx.report("warning", message=warning, where=title)
     motion: Motion = body.motion
     shape = motion.shape(LEVEL_SET, (), body.level_sets, body.times)
-    return _body(Collider(title, rule, friction, shape, body.mesh, clamp=clamp, still=body.still and not ctx.keyed))
+    return _body(
+        Collider(title, rule, friction, shape, body.mesh, clamp=clamp, adhesion=adhesion, still=body.still and not ctx.keyed)
+    )

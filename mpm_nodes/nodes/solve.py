@@ -98,6 +98,7 @@ def solve(
     wall_z_high: WallRule = WallRule.OPEN,
     wall_friction: A[float, Unitless, Range(min=0.0, soft_max=1.0)] = 0.0,
     start_inside: StartInside = StartInside.KEEP,
+    contact_forces: bool = False,
 ) -> SolveOutputs:
     """Move matter through the frame with the material point method.
 
@@ -130,6 +131,7 @@ def solve(
         wall_friction: Coulomb friction of sides that separate.
         start_inside: What becomes of particles of the sources that lie inside a collider as the solve begins: kept (the first
             substeps throw them out), pushed out to the nearest surface, or cut away.
+        contact_forces: Tell the force and the torque of the matter on each collider in every frame, by the event contact_forces.
 
     Raises:
         SimulationDiverged: The solve left the stable range.
@@ -190,6 +192,7 @@ def solve(
         push(solver, [dataclasses.replace(each, name=name) for each, name in zip(forces, names, strict=False)] if names else forces)
         refuse_unknown_attributes("solve.drains", drains, solver.particles.names)
         solver.step_context.drains = tuple(drains)
+        solver.step_context.contact_forces = contact_forces and bool(colliders)
         _advance_frame(solver, ctx, clock.over(ctx.frame), colliders, emitters, knobs)
     return SolveOutputs(_written(solver, clock, ctx.frame), SolverState(solver))
 

@@ -56,6 +56,7 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     wired = WiredIn(
         frozenset({"heat_source"} if matter["heated"] else ()), matter["scaled"], tempered, around, airs, fields, pushed
     )
+    _refuse_untold(told)
     sides = [told.knobs[f"wall_{axis}_{side}"] for axis in "xyz" for side in ("low", "high")]
     refuse_half_periodic(sides)
     warnings = unread(bodies, told.knobs["substeps"], wired, whole=not matter["untold"])
@@ -98,6 +99,19 @@ def expected(told: PreflightContext) -> dict[str, Any]:
         "columns": columns,
         UNKNOWN: unsure,
     }
+
+
+def _refuse_untold(told: PreflightContext) -> None:
+    """Refuse adhesion, and forces on colliders, where the substeps do not find them."""
+    from mpm_nodes.graph.plan.substeps import plan_substeps, resolve
+    from mpm_nodes.solver.contact_forces import refuse_untold_contacts
+
+    sticks = told.total("colliders", "sticks") > 0
+    if not (sticks or told.knobs["contact_forces"]):
+        return
+    resolved = resolve(told.knobs["substeps"])
+    what = "solve.colliders: matter sticks to one by adhesion" if sticks else "solve.contact_forces: forces are asked for"
+    refuse_untold_contacts([plan_substeps(each) for each in (resolved, *resolved.others)], what)
 
 
 def _middle(settings: GraphSettings) -> float:

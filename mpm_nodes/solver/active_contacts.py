@@ -32,7 +32,7 @@ class ActiveContacts:
         drag_slope: First derivative of the friction's potential, three values for each of these nodes.
         drag: Its second derivative, six values each.
         linked: Whether nodes outside of a surface follow held components of others.
-        rubs: Whether there is friction.
+        rubs: Whether there is friction or adhesion.
         clamped: How many contacts the last `clamp` stopped.
     """
 
@@ -41,15 +41,28 @@ class ActiveContacts:
         slot[: 64 * count] = -1
         self._of_row = np.empty(len(rows), np.int64)
         nodes = contacts.number_nodes(rows, slot, self._of_row) if len(rows) else 0
+        self._of_image = np.full(len(rows), -1, np.int64)
+        if len(rows) and (rows[:, contact_rows.PULL] > 0.0).any():
+            nodes = self._number_images(nodes)
         self.free, self.drag_slope, self.drag = np.empty(6 * nodes), np.zeros(3 * nodes), np.zeros(6 * nodes)
         self._held = np.zeros(6 * len(rows))
         self.linked = bool(len(rows)) and bool((rows[:, contact_rows.RATIO] != 0.0).any())
         self.moving = np.tile((1.0, 0.0, 0.0, 1.0, 0.0, 1.0), nodes) if self.linked else self.free
         self.active, self._releases = np.zeros(len(rows), np.uint8), np.zeros(len(rows), np.uint8)
         self._impulse = np.zeros(len(rows))
-        self.rubs = bool(len(rows)) and bool((rows[:, contact_rows.FRICTION_OF] > 0).any())
+        self.rubs = bool(len(rows)) and bool((rows[:, [contact_rows.FRICTION_OF, contact_rows.PULL]] > 0).any())
         self.clamped = 0
         self._counts = None if own is None else own[rows[:, contact_rows.NODE].astype(np.int64) >> 6]
+
+    def _number_images(self, nodes: int) -> int:
+        """Give images of contacts with adhesion numbers beyond those of nodes in contact; return how many there are then."""
+        rows = self.rows
+        pulled = np.flatnonzero((rows[:, contact_rows.PULL] > 0.0) & (rows[:, contact_rows.FELLOW] >= 0.0))
+        image = rows[pulled, contact_rows.FELLOW].astype(np.int64)
+        new = np.unique(image[self.slot[image] < 0])
+        self.slot[new] = nodes + np.arange(len(new))
+        self._of_image[pulled] = self.slot[image]
+        return nodes + len(new)
 
     # ---------------------------------------------------------------- which hold
     def choose(self, velocity: np.ndarray) -> None:
@@ -103,15 +116,30 @@ class ActiveContacts:
         found = friction.drag_of(self._rubbing(), velocity, self.drag_slope)
         if self._counts is None:
             return found
-        rubbing = self._rubbing()
-        return friction.drag_of(rubbing._replace(active=rubbing.active * self._counts), velocity, np.empty_like(self.drag_slope))
+        rows = self.rows.copy()
+        rows[~self._counts, contact_rows.PULL] = 0.0
+        rubbing = self._rubbing()._replace(rows=rows, active=self.active * self._counts)
+        return friction.drag_of(rubbing, velocity, np.empty_like(self.drag_slope))
 
     def bend(self, momentum: np.ndarray, velocity: np.ndarray, gradient: np.ndarray) -> None:
         """Leave the second derivative of friction at these velocities in `drag`."""
         friction.drag_curvature(self._rubbing(), momentum, velocity, gradient, self.drag)
 
+    def given_to_bodies(self, velocity: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return node, image, r, place among bodies and walls of each contact, and the impulse that it gives to its body.
+
+        Args:
+            velocity: Velocities of the nodes [m/s].
+            gradient: dE/dv there; changed.
+        """
+        rows, given = self.rows, np.zeros((len(self.rows), 3))
+        if len(rows):
+            friction.give_to_bodies(self._rubbing(), self._held, gradient, velocity, given)
+        node, image, level = rows[:, [contact_rows.NODE, contact_rows.FELLOW, contact_rows.LEVEL]].astype(np.int64).T
+        return node, image, rows[:, contact_rows.RATIO], level, given
+
     def _rubbing(self) -> Rubbing:
-        return Rubbing(self.rows, self._of_row, self.active, self._impulse, self._slip)
+        return Rubbing(self.rows, self._of_row, self._of_image, self.active, self._impulse, self._slip)
 
     def rub(self, momentum: np.ndarray, velocity: np.ndarray) -> None:
         """Leave the friction of a semi-implicit step in `drag_slope`."""

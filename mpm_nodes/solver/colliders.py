@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpm_nodes.data import COLLIDERS, Collider, CollisionRule, Limit, MpmNodesError, Walls
+from mpm_nodes.graph.time import keys
 from mpm_nodes.graph.time.clock import FrameClock
 from mpm_nodes.kernels.collisions import contact_rows, node_surfaces, response, sides
 from mpm_nodes.kernels.collisions import grid as collision_grid
@@ -20,6 +21,7 @@ from mpm_nodes.kernels.collisions.image_nodes import find_around
 from mpm_nodes.kernels.collisions.particle_blocks import ParticleBlocks
 from mpm_nodes.kernels.collisions.posing import PoseKeys, ShapeKeys, pose_bodies
 from mpm_nodes.kernels.level_sets.level_set import (
+    ADHESION,
     BODY_INTEGERS,
     BODY_REALS,
     FRICTION,
@@ -41,6 +43,7 @@ from mpm_nodes.kernels.level_sets.level_set import (
 )
 from mpm_nodes.kernels.level_sets.sheet_fields import ThinSheet, sheet_lattices
 from mpm_nodes.materials.values import FloatType
+from mpm_nodes.solver.contact_forces import centres_of
 from mpm_nodes.solver.contact_lists import ContactLists
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.plates import Splines, find_sheets, is_plate
@@ -75,6 +78,8 @@ class ColliderSet(Store):
         fastest: Bound on the speed of any body during this frame [m/s], for the choice of dt.
         fastest_name: Name of the body that it is the speed of; "" for a wall.
         marked: What `sides` found of a grid's nodes by these plates; None: nothing yet.
+        sticks: Whether matter sticks to any by a strength.
+        volume: Where it does, (-, -, -, volume of the matter) of the grid's nodes, flat [m^3]; the solver writes it.
 
     Raises:
         MpmNodesError: A collider without a usable shape.
@@ -105,7 +110,7 @@ class ColliderSet(Store):
         for b, (collider, shape) in enumerate(zip(self.colliders, shapes, strict=True)):
             moving = bool(shape.level_sets) and all(part.velocities is not None for part in shape.level_sets)
             self._integer[b, [KIND, RULE, HAS_VELOCITY]] = shape.kind, RULES[collider.rule], moving
-            self._real[b, FRICTION] = collider.friction
+            self._real[b, [FRICTION, ADHESION]] = collider.friction, collider.adhesion
             self._real[b, SIZES : SIZES + len(shape.sizes)] = shape.sizes
             self._real[b, OWN_SPEED] = _own_speed(shape) / self._pace
         self._splines = two_sided
@@ -120,6 +125,8 @@ class ColliderSet(Store):
         own = [_fastest(shapes[b]) + _own_speed(shapes[b]) for b in np.unique(self.plates)]
         self._plates_speed = max(own, default=0.0) / self._pace
         self.marked: Any = None
+        self.sticks = any(keys.most(collider.adhesion) > 0.0 for collider in self.colliders)
+        self.volume = np.zeros(0, self.dtype)
         self._free = None if len(free) == len(shapes) else np.array(free, np.int64)
         self._times = np.zeros(2)
         self._dt = 0.0
@@ -217,6 +224,9 @@ class ColliderSet(Store):
         self._times[0], self._times[1] = time_start, time_end
         self._dt = time_end - time_start
         self.walls.pose(time_start, time_end)
+        if self.sticks and self._clock is not None:
+            frame = self._clock.frame_at(time_end)
+            self._real[:, ADHESION] = [keys.at(collider.adhesion, frame) for collider in self.colliders]
         if self.colliders:
             shapes = ShapeKeys(*self._key_times, self._key_lattices, self._centres)
             pose_bodies(self._times, self.origin, self._poses, shapes, self._integer, self._real)
@@ -247,28 +257,47 @@ class ColliderSet(Store):
         """Return the bodies as kernels take them, as posed last."""
         return Bodies(self._integer, self._real, *self._lattices)
 
-    def collide_grid(self, grid: GridStore) -> None:
-        """Apply bodies and walls to the grid's velocities (bodies posed at the end of the substep)."""
+    @property
+    def frame_length(self) -> float:
+        """Simulated seconds of the frame, 1 s where there are no frames."""
+        return 1.0 if self._clock is None else self._clock.end - self._clock.begin
+
+    def centres(self) -> np.ndarray:
+        """Return the centres of the bodies, as posed last, from `origin`, shape (bodies, 3) [m]."""
+        return centres_of(self._integer, self._real, self._centres)
+
+    def collide_grid(self, grid: GridStore, tells: bool = False) -> tuple[np.ndarray, ...]:
+        """Apply bodies and walls to the grid's velocities (bodies posed at the end of the substep).
+
+        Returns what `contact_forces.tell_forces` takes of the contacts; with `tells`, what they gave to the bodies, else zeros.
+        """
         contacts = self._listed(grid)
         total = int(contacts.counts.sum())
+        given = np.zeros(3 * len(contacts.places) if tells else 0)
         if not total:
-            return
+            return self._told_of(contacts, given)
         head, tail, again = self._contacts.chains(total)
         following = self._contacts.following()
         level_start, again_start = (np.empty(len(self.colliders) + 7, np.int64) for _ in range(2))
         chains = response.Chains(head, tail, following, level_start, again, again_start)
         response.group_contacts(contacts, np.flatnonzero(contacts.counts), grid.slots(), chains)
-        response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), contacts, chains)
+        response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), contacts, chains, given)
         if grid.copies is not None:
             sides.hand_out(grid.copies.places, grid.copies.master, grid.array("velocity"))
+        return self._told_of(contacts, given)
+
+    @staticmethod
+    def _told_of(found: contact_rows.ContactList, given: np.ndarray) -> tuple[np.ndarray, ...]:
+        listed = _listed_rows(found) if len(given) else np.zeros(0, np.int64)
+        node, image, level, _ = found.places[listed].astype(np.int64).T
+        return node, image, found.ratios[listed], level, given.reshape(-1, 3)[listed]
 
     def grid_contacts(self, grid: GridStore) -> np.ndarray:
         """Return the contacts of grid nodes with bodies and walls: rows of `kernels.collisions.contact_rows`, float64."""
         if self.idle or not grid.count:
             return np.empty((0, contact_rows.COLUMNS))
         found = self._listed(grid)
-        before = np.cumsum(found.counts) - found.counts
-        listed = np.arange(int(found.counts.sum())) + np.repeat(found.start - before, found.counts)
+        listed = _listed_rows(found)
         places = found.places[listed]
         rows = found.rows[places[:, contact_rows.SURFACE_PLACE]]
         rows[:, contact_rows.NODE], rows[:, contact_rows.FELLOW] = places[:, :2].T
@@ -279,7 +308,7 @@ class ColliderSet(Store):
         """Return the contacts of the grid's nodes."""
         copies = _NO_COPIES if grid.copies is None else grid.copies[:3]
         numbers = np.array([grid.least_mass]), np.array([grid.spline])
-        view = contact_rows.GridView(grid.array("momentum"), grid.coord, grid.packed, _around(grid), *numbers, *copies)
+        view = contact_rows.GridView(grid.array("momentum"), grid.coord, grid.packed, _around(grid), *numbers, self.volume, *copies)
         motion, (walls, bodies) = (grid.h, grid.origin - self.origin, self._dt), self.shapes()
         told = self._told.of(
             (grid.packed, grid.copies),
@@ -327,6 +356,12 @@ class ColliderSet(Store):
 
 
 _NO_COPIES = (np.zeros(0, np.int64), np.zeros((0, 4), np.int64), np.zeros(0, np.int32))
+
+
+def _listed_rows(found: contact_rows.ContactList) -> np.ndarray:
+    """Return the rows of all contacts, block by block."""
+    before = np.cumsum(found.counts) - found.counts
+    return np.arange(int(found.counts.sum())) + np.repeat(found.start - before, found.counts)
 
 
 def _around(grid: GridStore) -> np.ndarray:

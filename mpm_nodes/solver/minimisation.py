@@ -280,6 +280,12 @@ class Minimisation:
         vectors.copy(self.velocity, grid.array("velocity"), self.count)
         return found
 
+    def contact_impulses(self) -> tuple[np.ndarray, ...]:
+        """Return what contacts gave to the bodies at the last iterate, as `contact_forces.tell_forces` takes it."""
+        self.value(self.velocity)
+        self._agree(self.gradient)
+        return self.contacts.given_to_bodies(self.velocity, self.gradient)
+
     def _settle_contacts(self, value: float) -> float:
         """Lag the normal impulses, free contacts that would pull, and return E with the new friction."""
         if not self.met:

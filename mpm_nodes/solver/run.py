@@ -32,6 +32,7 @@ from mpm_nodes.solver.checked import run_checked
 from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.columns import ALWAYS
+from mpm_nodes.solver.contact_forces import refuse_untold_contacts, volumes_of_nodes
 from mpm_nodes.solver.drains import drain
 from mpm_nodes.solver.emission import material_indices
 from mpm_nodes.solver.exchanges import exchange_goals
@@ -205,6 +206,8 @@ class SubstepSolver:
         self.stores["colliders"] = ColliderSet(
             colliders, walls, self.matter.dtype, self.particles.origin, previous, clock, two_sided
         )
+        if self.colliders.sticks:
+            refuse_untold_contacts(self.candidates.plans, "colliders: matter sticks to one by adhesion")
         self.particles.travelled = math.inf  # the plates may be others
         if self.share.several:
             refuse_plates(self.colliders)
@@ -344,6 +347,8 @@ class SubstepSolver:
             if planned.declaration.joins and len(self.colliders.plates):
                 self.colliders.pose(self.time, self.time + step.dt)
                 join(self.grid, self.particles, self.colliders)
+            if planned.declaration.joins and self.colliders.sticks:
+                self.colliders.volume = volumes_of_nodes(self.grid)
             if self.candidates.limiting & planned.writes:
                 self.particles.limits = None
             step.keep = (

@@ -35,6 +35,7 @@ _MODULES = (
     "sheared_layer",
     "yield_stress_flows",
     "contact",
+    "adhesion",
     "landing",
     "bodies",
     "implicit",

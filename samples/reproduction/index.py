@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpm_nodes.data import InputError
 from mpm_nodes.data.suggestions import nearest
-from mpm_nodes_samples.reproduction import figures, melting, phases, viscoelastic
+from mpm_nodes_samples.reproduction import directed, figures, melting, phases, viscoelastic
 from mpm_nodes_samples.reproduction.entries import Camera, PaperSize, Sample
 from mpm_nodes_samples.reproduction.tension_index import TENSION
 
@@ -278,6 +278,14 @@ SAMPLES: dict[str, Sample] = {
             camera=Camera((0.5, 0.8, 1.85), (-0.135, 0.335, 0.0), 2.4, (640, 614)),
         ),
         *TENSION,
+        Sample(
+            "footprints",
+            "A shoe steps into mud, rolls and is lifted: mud sticks to its sole and pulls strings.",
+            "chosen here",
+            None,
+            directed.footprints,
+            camera=Camera((0.46, 0.27, 0.68), (-0.05, 0.095, 0.0), 1.45, (640, 480)),
+        ),
     )
 }
 """By name, in the order in which they are listed."""

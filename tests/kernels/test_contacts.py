@@ -15,7 +15,7 @@ EPS = 1e-3
 
 def contact(rule, normal, body=(0.0, 0.0, 0.0), node=0, friction=0.0):
     """Return a contact's row."""
-    return [node, rule, friction, *normal, *body, -1, 0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0]
+    return [node, rule, friction, *normal, *body, -1, 0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0, 0.0]
 
 
 def following(row, image, ratio, body=(0.0, 0.0, 0.0)):
@@ -133,7 +133,7 @@ def drag(scene, velocity):
 
 def rubbed(scene):
     """Return the contacts of a scene as friction takes them."""
-    return friction.Rubbing(scene.rows, scene.of_row, scene.active, scene.impulse, EPS)
+    return friction.Rubbing(scene.rows, scene.of_row, np.full(len(scene.rows), -1), scene.active, scene.impulse, EPS)
 
 
 def curvature(scene, gradient, mass=1.0):

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 from defect import Defect
+from defects_of_contacts import DEFECTS as OF_CONTACTS
 from defects_of_fields import DEFECTS as OF_FIELDS
 from defects_of_kernels import DEFECTS as OF_KERNELS
 from defects_of_nodes import DEFECTS as OF_NODES
 from defects_of_solver import DEFECTS as OF_SOLVER
 
-DEFECTS = (*OF_KERNELS, *OF_FIELDS, *OF_SOLVER, *OF_NODES)
+DEFECTS = (*OF_KERNELS, *OF_CONTACTS, *OF_FIELDS, *OF_SOLVER, *OF_NODES)
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("mpm_nodes", "usd_io", "samples", "tests", "docs", "hda_specs", "pyproject.toml", "README.md", "CHANGELOG.md")
 FAILED = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -201,3 +202,30 @@ def test_what_is_not_shared_is_refused_before_the_cook(mpiexec, shot, tmp_path):
     code, said = cook(shot, "--out", tmp_path / "out", "--ranks", "2", "--set", "fall.substeps=incompressible")
     assert code != 0 and "project_velocity" in said and said.count("or solve on one rank") == 1
     assert not (tmp_path / "out" / "r001").exists()
+
+
+@pytest.mark.parametrize("preset", ["explicit_apic", "implicit_apic"])
+def test_adhesion_and_forces_on_colliders_are_those_of_one_process(preset, mpiexec, tmp_path):
+    """A bar between a floor and a roof that stick, across the borders of ranks: places to rounding, forces to a millionth."""
+    graph = Graph(cell_size=0.1, fps=24.0, start=1, end=FRAMES)
+    matter = graph.add("material_neo_hookean", "matter", youngs_modulus=3e4)
+    bar = graph.add(
+        "emit_box", "bar", material=matter, size=(3.2, 0.3, 0.3), centre=(0.0, 0.2, 0.0), velocity=(2.0, -1.0, 0.0), jitter=0.1
+    )
+    floor = graph.add("collide_plane", "floor", adhesion=3e3, friction=0.3)
+    roof = graph.add("collide_box", "roof", centre=(0.0, 0.6, 0.0), size=(3.0, 0.5, 0.5), adhesion=5e3, friction=0.3)
+    bodies, substeps = [floor, roof], {"preset": preset}
+    solve = graph.add("solve", "fall", sources=[bar], colliders=bodies, precision="double", substeps=substeps, contact_forces=True)
+    graph.add("write_cache", "cache", particles=solve)
+    graph.save(tmp_path / "shot.json")
+    told = []
+    for ranks in ((), ("--ranks", 2), ("--ranks", 3)):
+        out = tmp_path / f"out{len(told)}"
+        code, said = cook(tmp_path / "shot.json", "--out", out, "--events", "jsonl", *ranks)
+        assert code == 0, said
+        events = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        told.append([each["force"] + each["torque"] for each in events if each["event"] == "contact_forces"])
+        assert_alike(tmp_path / "out0", out, FRAMES)
+    assert len(told[0]) == FRAMES - 1 and np.abs(told[0]).max() > 1.0
+    for other in told[1:]:
+        assert np.abs(np.subtract(other, told[0])).max() < 1e-6 * np.abs(told[0]).max()

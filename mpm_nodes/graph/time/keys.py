@@ -120,6 +120,11 @@ def at(value: Any, frame: float) -> Any:
     return value.at(frame) if carries_keys(value) else value
 
 
+def most(value: float) -> float:
+    """Return a number, or the largest at its keys, which is the largest at any frame."""
+    return float(max(key[1] for key in value.keys)) if isinstance(value, KeyedNumber) else float(value)
+
+
 # ---------------------------------------------------------------- key lists
 
 

@@ -10,11 +10,12 @@ from mpm_nodes.kernels.collisions.rules import SEPARATE
 from mpm_nodes.kernels.collisions.touching import HOLDS
 from mpm_nodes.kernels.compile.jit import inline
 
-COLUMNS = 17
+COLUMNS = 18
 NODE, RULE_OF, FRICTION_OF, NORMAL, BODY, FELLOW, RATIO, FELLOW_BODY, LEVEL, LAG, COMES = 0, 1, 2, 3, 6, 9, 10, 11, 14, 15, 16
+PULL = 17
 """Columns of a contact: node, rule, friction, normal, velocity of the body at the node, image (-1: none), r, velocity of the body
 at the image, the place of the body among all bodies and walls, how fast matter that is held may still come nearer, and how fast
-it does in an implicit step [m/s]."""
+it does in an implicit step [m/s]; the largest impulse by which adhesion holds the node in this substep [N s]."""
 PLACES = 4
 NODE_PLACE, FELLOW_PLACE, LEVEL_PLACE, SURFACE_PLACE = 0, 1, 2, 3
 """Columns of a contact's places: node, image and level for the passes that need nothing else, and the row that holds the rest."""
@@ -53,6 +54,7 @@ class GridView(NamedTuple):
         around: The blocks around each, as `image_nodes.find_around` writes them.
         least_mass: Mass of a node that counts as empty, shape (1,).
         spline: Nodes of the widest spline along an axis, shape (1,).
+        volume: Of a grid beside bodies with adhesion (-, -, -, volume of the matter) of the nodes, flat [m^3]; an empty array else.
         block_sides, node_sides, master: Of a grid whose nodes have copies on the sides of plates the sides of each block's matter
             and of each node, and the master of each node (`sides`); empty arrays else.
     """
@@ -63,6 +65,7 @@ class GridView(NamedTuple):
     around: np.ndarray
     least_mass: np.ndarray
     spline: np.ndarray
+    volume: np.ndarray
     block_sides: np.ndarray
     node_sides: np.ndarray
     master: np.ndarray
@@ -89,15 +92,15 @@ def across(gap, surface, ratio, per_second, n, w):
 
     Args:
         gap: Distance beyond `CLOSE` [cells].
-        surface: The body's place, its rule and its friction.
+        surface: The body's place, its rule, its friction, and the largest impulse of its adhesion [N s].
         ratio: r.
         per_second: A cell in a substep [m/s].
         n, w: Normal, and velocity of the body.
     """
-    level, rule, friction = surface
+    level, rule, friction, pull = surface
     speed = (1.0 - ratio) * gap * per_second
-    if rule != SEPARATE:
+    if rule != SEPARATE or pull > 0.0:
         if gap <= HOLDS:
             return surface, w, speed
-        rule, friction = np.int64(SEPARATE), 0.0
-    return (level, rule, friction), (w[0] - speed * n[0], w[1] - speed * n[1], w[2] - speed * n[2]), 0.0
+        rule, friction, pull = np.int64(SEPARATE), 0.0, 0.0
+    return (level, rule, friction, pull), (w[0] - speed * n[0], w[1] - speed * n[1], w[2] - speed * n[2]), 0.0

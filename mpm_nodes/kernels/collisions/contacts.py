@@ -6,10 +6,11 @@
 | P | projector on the directions in which a node is free | - | Gast 2015 |
 | r, v_j | share that the node takes of the relative velocity of its image outside | -, m/s | `grid` |
 | B | writes held components: those of v_i become r times their image's; B^T hands their gradient to the image | - | |
-| lam | normal impulse that the body gives, never negative where it can let go | kg m/s | |
+| lam, c | normal impulse that the body gives, at least -c where it can let go; c is what adhesion holds | kg m/s | |
 
 A contact asks (v_i - w_i) = r (v_j - w_j): a sticky one of the whole velocity, a slipping one of its normal part, a separating
-one of the same while the matter would otherwise enter the body: an inequality, held by an active set. Matter that is held before it
+one of the same while the matter would otherwise enter the body: an inequality, held by an active set. With adhesion it holds while
+lam >= -c, and pulls by c where it has let go (`friction`). Matter that is held before it
 touches comes nearer as fast as it does when that set is chosen, up to what closes the gap. The constraints are eliminated: the
 minimisation runs over what is free, H becomes B^T H B; what friction adds to it, `friction` says. Of several bodies at a node the
 last one comes first, the others act on what it leaves free: it decides, as in explicit steps.
@@ -19,12 +20,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.contact_rows import BODY, COMES, FELLOW, FELLOW_BODY, LAG, NODE, NORMAL, RATIO
+from mpm_nodes.kernels.collisions.contact_rows import BODY, COMES, FELLOW, FELLOW_BODY, LAG, NODE, NORMAL, PULL, RATIO
 from mpm_nodes.kernels.collisions.contact_rows import RULE_OF as RULE
 from mpm_nodes.kernels.collisions.rules import SEPARATE, STICKY
 from mpm_nodes.kernels.compile.jit import compiled, part
 
-__all__ = ["approach_of", "clamp", "constrain", "follow", "hand_over", "let_go", "normal_speed_of", "number_nodes"]
+__all__ = ["approach_of", "clamp", "constrain", "follow", "hand_over", "let_go", "normal_speed_of", "number_nodes", "take_held"]
 
 DEPTH = 2
 """A image may follow a image of its own, where two bodies meet: that many contacts in a row are followed."""
@@ -129,7 +130,7 @@ def constrain(rows, of_row, active, velocity, free, held, choose):
             row[COMES] = 0.0
             if row[LAG] > 0.0:
                 row[COMES] = min(max(-approach_of(row, velocity, at), 0.0), row[LAG])
-            active[c] = row[RULE] != SEPARATE or approach_of(row, velocity, at) < 0.0
+            active[c] = row[RULE] != SEPARATE or row[PULL] > 0.0 or approach_of(row, velocity, at) < 0.0
         if not active[c]:
             continue
         if row[RULE] == STICKY:
@@ -201,27 +202,38 @@ def follow(rows, active, held, x):
 @compiled(fastmath=False)
 def hand_over(rows, active, held, g):
     """g <- B^T g: hand r times the held components of a gradient to the images, and clear them; the adjoint of `follow`."""
+    d = np.empty(3)
     for _ in range(DEPTH):
         for c in range(rows.shape[0]):
             if not active[c]:
                 continue
-            row, k, at = rows[c], 6 * c, 4 * np.int64(rows[c, NODE])
-            if row[RULE] == STICKY:
-                d0 = held[k] * g[at] + held[k + 1] * g[at + 1] + held[k + 2] * g[at + 2]
-                d1 = held[k + 1] * g[at] + held[k + 3] * g[at + 1] + held[k + 4] * g[at + 2]
-                d2 = held[k + 2] * g[at] + held[k + 4] * g[at + 1] + held[k + 5] * g[at + 2]
-            else:
-                along = held[k] * row[NORMAL] + held[k + 1] * row[NORMAL + 1] + held[k + 2] * row[NORMAL + 2]
-                if along == 0.0:
-                    continue
-                s = (held[k] * g[at] + held[k + 1] * g[at + 1] + held[k + 2] * g[at + 2]) / along
-                d0, d1, d2 = s * row[NORMAL], s * row[NORMAL + 1], s * row[NORMAL + 2]
-            g[at], g[at + 1], g[at + 2] = g[at] - d0, g[at + 1] - d1, g[at + 2] - d2
-            if row[RATIO] != 0.0:
-                of = 4 * np.int64(row[FELLOW])
-                g[of] += row[RATIO] * d0
-                g[of + 1] += row[RATIO] * d1
-                g[of + 2] += row[RATIO] * d2
+            take_held(rows[c], held, 6 * c, g, d)
+
+
+@part
+def take_held(row, held, k, g, d):
+    """Take what a contact holds of its node's gradient from it, give r times that to the image, and write it to `d`.
+
+    Returns whether the contact holds anything.
+    """
+    at = 4 * np.int64(row[NODE])
+    if row[RULE] == STICKY:
+        d[0] = held[k] * g[at] + held[k + 1] * g[at + 1] + held[k + 2] * g[at + 2]
+        d[1] = held[k + 1] * g[at] + held[k + 3] * g[at + 1] + held[k + 4] * g[at + 2]
+        d[2] = held[k + 2] * g[at] + held[k + 4] * g[at + 1] + held[k + 5] * g[at + 2]
+    else:
+        along = held[k] * row[NORMAL] + held[k + 1] * row[NORMAL + 1] + held[k + 2] * row[NORMAL + 2]
+        if along == 0.0:
+            return False
+        s = (held[k] * g[at] + held[k + 1] * g[at + 1] + held[k + 2] * g[at + 2]) / along
+        d[0], d[1], d[2] = s * row[NORMAL], s * row[NORMAL + 1], s * row[NORMAL + 2]
+    g[at], g[at + 1], g[at + 2] = g[at] - d[0], g[at + 1] - d[1], g[at + 2] - d[2]
+    if row[RATIO] != 0.0:
+        of = 4 * np.int64(row[FELLOW])
+        g[of] += row[RATIO] * d[0]
+        g[of + 1] += row[RATIO] * d[1]
+        g[of + 2] += row[RATIO] * d[2]
+    return True
 
 
 @compiled(fastmath=False)
@@ -241,13 +253,13 @@ def clamp(rows, of_row, active, free, velocity):
 
 @compiled(fastmath=False)
 def let_go(rows, active, gradient, impulse, releases, most):
-    """Measure normal impulses, and free separating contacts that would have to pull; returns how many were freed.
+    """Measure normal impulses, and free separating contacts that would have to pull harder than adhesion does; return how many.
 
     Args:
         rows: Contacts, shape (k, contact_rows.COLUMNS).
         active: Whether each contact holds, uint8; changed.
         gradient: dE/dv before projection [kg m/s].
-        impulse: lam of each contact, shape (k,); written.
+        impulse: lam + c of each contact, shape (k,); written.
         releases: How often each was freed in this substep, uint8; changed.
         most: Contacts freed so often stay: the set must settle.
     """
@@ -255,8 +267,8 @@ def let_go(rows, active, gradient, impulse, releases, most):
     for c in range(rows.shape[0]):
         at = 4 * np.int64(rows[c, NODE])
         lam = gradient[at] * rows[c, NORMAL] + gradient[at + 1] * rows[c, NORMAL + 1] + gradient[at + 2] * rows[c, NORMAL + 2]
-        impulse[c] = max(lam, 0.0) if active[c] else 0.0
-        if active[c] and rows[c, RULE] == SEPARATE and lam < 0.0 and releases[c] < most:
+        impulse[c] = max(lam + rows[c, PULL], 0.0) if active[c] else 0.0
+        if active[c] and rows[c, RULE] == SEPARATE and lam < -rows[c, PULL] and releases[c] < most:
             active[c] = 0
             releases[c] += 1
             found += 1

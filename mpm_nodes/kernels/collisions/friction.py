@@ -3,13 +3,14 @@
 | symbol | meaning | unit |
 |---|---|---|
 | s, t | slip speed, direction of v - w without its normal part | m/s, - |
-| lam | normal impulse that the body gives | kg m/s |
+| lam, c | normal impulse that the body gives, largest pull of its adhesion | kg m/s |
 | r | share that a node takes of the relative velocity of its image outside (`contacts`) | - |
 | mu_f, eps | friction coefficient, slip speed below which friction holds | -, m/s |
 
 The dissipation mu_f (1 - r) lam |v_t| is smoothed below eps to a parabola, with lam lagged: its gradient reaches the friction and
 it is convex, so it joins the minimisation (as in Li 2020, "Incremental Potential Contact", section 5); node and image together
-take (1 - r) lam from the body.
+take (1 - r) lam from the body. With adhesion lam + c stands in the place of lam, and a contact that has let go pulls on by c: the
+term c (v_i - r v_j).n, for as long as matter is near enough to be in contact.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.contact_rows import BODY, NODE, NORMAL, RATIO
+from mpm_nodes.kernels.collisions.contact_rows import BODY, NODE, NORMAL, PULL, RATIO
 from mpm_nodes.kernels.collisions.contact_rows import FRICTION_OF as FRICTION
 from mpm_nodes.kernels.collisions.contact_rows import RULE_OF as RULE
-from mpm_nodes.kernels.collisions.contacts import approach_of, normal_speed_of
+from mpm_nodes.kernels.collisions.contacts import DEPTH, approach_of, normal_speed_of, take_held
 from mpm_nodes.kernels.collisions.rules import SEPARATE
 from mpm_nodes.kernels.compile.jit import compiled, part
 
-__all__ = ["Rubbing", "add_drag", "drag_curvature", "drag_of", "rub"]
+__all__ = ["Rubbing", "add_drag", "drag_curvature", "drag_of", "give_to_bodies", "rub"]
 
 
 @compiled(fastmath=False)
@@ -75,13 +76,15 @@ class Rubbing(NamedTuple):
     Attributes:
         rows: Contacts.
         of_row: Number of each contact's node.
+        of_image: Number of the image of each contact with adhesion, -1 where there is none.
         active: Which of them hold.
-        impulse: Their lagged normal impulses [kg m/s].
+        impulse: Their lagged normal impulses, and what adhesion adds [kg m/s].
         eps: Slip speed below which friction holds [m/s].
     """
 
     rows: np.ndarray
     of_row: np.ndarray
+    of_image: np.ndarray
     active: np.ndarray
     impulse: np.ndarray
     eps: float
@@ -96,19 +99,61 @@ def drag_of(rubbing, velocity, slope):
         velocity: Velocities of the nodes [m/s].
         slope: Gradient, three values of each node in contact [kg m/s]; written.
     """
-    rows, of_row, active, impulse, eps = rubbing
+    rows, of_row, of_image, active, impulse, eps = rubbing
     slope[:] = 0.0
     total = 0.0
     t = np.empty(3)
     for c in range(rows.shape[0]):
-        strength = _grip(rows[c]) * impulse[c]
-        if not active[c] or rows[c, RULE] != SEPARATE or strength <= 0.0:
-            continue
-        speed = _slip(rows[c], velocity, 4 * np.int64(rows[c, NODE]), t)
-        total += strength * (speed if speed > eps else 0.5 * (speed * speed / eps + eps))
+        total += _drag(rows[c], active[c], impulse[c], eps, velocity, t)
         for axis in range(3):
-            slope[3 * of_row[c] + axis] += strength * min(speed / eps, 1.0) * t[axis]
+            slope[3 * of_row[c] + axis] += t[axis]
+        if of_image[c] >= 0 and not active[c]:
+            for axis in range(3):
+                slope[3 * of_image[c] + axis] -= rows[c, RATIO] * t[axis]
     return total
+
+
+@part
+def _drag(row, active, impulse, eps, velocity, t):
+    """Write what friction, or the adhesion of a contact that has let go, takes from its node to `t`; return the potential."""
+    at = 4 * np.int64(row[NODE])
+    strength = _grip(row) * impulse
+    if not active and row[PULL] > 0.0:
+        for axis in range(3):
+            t[axis] = row[PULL] * row[NORMAL + axis]
+        return row[PULL] * approach_of(row, velocity, at)
+    if not active or row[RULE] != SEPARATE or strength <= 0.0:
+        t[:] = 0.0
+        return 0.0
+    speed = _slip(row, velocity, at, t)
+    for axis in range(3):
+        t[axis] = strength * min(speed / eps, 1.0) * t[axis]
+    return strength * (speed if speed > eps else 0.5 * (speed * speed / eps + eps))
+
+
+@compiled(fastmath=False)
+def give_to_bodies(rubbing, held, gradient, velocity, given):
+    """Write the impulses that the contacts of an implicit step give to their bodies [N s].
+
+    Args:
+        rubbing: `Rubbing`.
+        held: What contacts hold, as `contacts.constrain` writes it.
+        gradient: dE/dv at these velocities with friction, before it is handed over; changed as `contacts.hand_over` does.
+        velocity: Velocities of the nodes [m/s].
+        given: Shape (contacts, 3), written.
+    """
+    rows, _, of_image, active, impulse, eps = rubbing
+    t, d = np.empty(3), np.empty(3)
+    for c in range(rows.shape[0]):
+        _drag(rows[c], active[c], impulse[c], eps, velocity, t)
+        both = 1.0 - rows[c, RATIO] if of_image[c] >= 0 and not active[c] else 1.0
+        for axis in range(3):
+            given[c, axis] = both * t[axis]
+    for _ in range(DEPTH):
+        for c in range(rows.shape[0]):
+            if active[c] and take_held(rows[c], held, 6 * c, gradient, d):
+                for axis in range(3):
+                    given[c, axis] -= (1.0 - rows[c, RATIO]) * d[axis]
 
 
 @compiled(fastmath=False)
@@ -125,7 +170,7 @@ def drag_curvature(rubbing, momentum, velocity, gradient, curvature):
         gradient: dE/dv with friction [kg m/s].
         curvature: Written.
     """
-    rows, of_row, active, impulse, eps = rubbing
+    rows, of_row, _, active, impulse, eps = rubbing
     curvature[:] = 0.0
     t = np.empty(3)
     for c in range(rows.shape[0]):

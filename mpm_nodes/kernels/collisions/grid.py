@@ -30,6 +30,7 @@ from mpm_nodes.kernels.collisions.contact_rows import (
     LEVEL,
     NODE,
     NORMAL,
+    PULL,
     RATIO,
     RULE_OF,
     WALL_ROWS,
@@ -42,12 +43,12 @@ from mpm_nodes.kernels.collisions.image_nodes import REACH, image_of
 from mpm_nodes.kernels.collisions.node_surfaces import has_sides, hides_image, nodes_out_of_reach, surface_at
 from mpm_nodes.kernels.collisions.posing import body_velocity
 from mpm_nodes.kernels.collisions.rules import OPEN, striped, striped_places, to_body
-from mpm_nodes.kernels.collisions.touching import FARTHEST, gap_before
+from mpm_nodes.kernels.collisions.touching import FARTHEST, gap_before, touching_area
 from mpm_nodes.kernels.collisions.wall_contacts import list_wall, may_touch, write_wall
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.lend import lend_plain, plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.level_sets.level_set import FRICTION, PLATE, RULE
+from mpm_nodes.kernels.level_sets.level_set import ADHESION, FRICTION, PLATE, RULE
 
 
 @compiled(fastmath=False)
@@ -78,10 +79,10 @@ def list_contacts(found, blocks, grid, motion, walls, bodies, told):
 def _note(found, block, node, surface, n, motion, held_by, u):
     """Count a contact of a block, and write it where there is room.
 
-    `surface` is the body's place, its rule and its friction, `held_by` the image and r, `motion` the velocity of the body at the
-    node and how fast matter may come nearer; u is the velocity of the body at the image.
+    `surface` is the body's place, its rule, its friction and its pull, `held_by` the image and r, `motion` the velocity of the body
+    at the node and how fast matter may come nearer; u is the velocity of the body at the image.
     """
-    (level, rule, friction), (w, lag), (image, ratio) = surface, motion, held_by
+    (level, rule, friction, pull), (w, lag), (image, ratio) = surface, motion, held_by
     at = found.start[block] + found.counts[block]
     found.counts[block] += 1
     if at < found.stop[block]:
@@ -92,6 +93,7 @@ def _note(found, block, node, surface, n, motion, held_by, u):
         rows[at, BODY], rows[at, BODY + 1], rows[at, BODY + 2] = w
         rows[at, FELLOW], rows[at, RATIO], rows[at, LAG], rows[at, COMES] = image, ratio, lag, 0.0
         rows[at, FELLOW_BODY], rows[at, FELLOW_BODY + 1], rows[at, FELLOW_BODY + 2] = u
+        rows[at, PULL] = pull
 
 
 # ---------------------------------------------------------------- blocks
@@ -167,6 +169,10 @@ def _meet_node(block, node, grid, base, b, motion, solids, found):
         u = body_velocity(b, dt, y[0], y[1], y[2], bodies)
         if hides_image((block, node), b, image, y, h, grid, bodies, told):
             image, ratio = np.int64(-1), 0.0
-    surface = (b, bodies.integer[b, RULE], bodies.real[b, FRICTION])
+    pull = bodies.real[b, ADHESION]
+    if pull > 0.0:
+        out = phi / h + n0 * s0 + n1 * s1 + n2 * s2
+        pull *= dt * touching_area(grid, (block * 64 + node, phi / h), (image, out), h)
+    surface = (b, bodies.integer[b, RULE], bodies.real[b, FRICTION], pull)
     surface, w, lag = across(gap, surface, ratio, h / dt, n, w)
     _note(found, block, node, surface, n, (w, lag), (image, ratio), u)

@@ -6,12 +6,14 @@
 | r | share of u_j that the surface, where the relative velocity vanishes, leaves to u_i (`grid`) | - |
 | lam_i | impulse on node i; its image takes - r lam_i | kg m/s |
 | mu_f | Coulomb friction coefficient | - |
+| c_i | largest impulse of adhesion on node i: adhesion, area and substep (`touching`) | N s |
 
 Contacts that share a image are met together: its new velocity u_j' is the one that, with all that follow it, is nearest to what
 was before, (m_j + sum r^2 m_i) u_j' = m_j u_j + sum r m_i u_i. The constraint is an orthogonal projection in the mass norm: the
 kinetic energy relative to the body never grows, and a light node behind the surface does not hold heavy matter before it. The rule
 (Stomakhin 2013, section 8) acts on the impulse: sticky takes all of it, slip its normal part, separating the same where it pushes,
-and friction at most mu_f times as much along the surface. Bodies act in order: the last one decides.
+and friction at most mu_f times as much along the surface. With adhesion separating pulls, too, by c_i at most, and friction is at
+most mu_f (lam_n + c_i): Coulomb's law with cohesion. Bodies act in order: the last one decides.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from mpm_nodes.kernels.collisions.contact_rows import (
     LEVEL_PLACE,
     NODE_PLACE,
     NORMAL,
+    PULL,
     RULE_OF,
     SURFACE_PLACE,
 )
@@ -223,7 +226,7 @@ def _mark(node, level, slot):
 
 # ---------------------------------------------------------------- impulses
 @compiled(fastmath=False)
-def respond_to_contacts(velocity, momentum, contacts, chains):
+def respond_to_contacts(velocity, momentum, contacts, chains, given_to_bodies):
     """Change the velocities of nodes in contact and of their images by the impulses of bodies and walls, body by body.
 
     A chain that has all its nodes for itself is met once: a second time would find nothing to do.
@@ -233,8 +236,10 @@ def respond_to_contacts(velocity, momentum, contacts, chains):
         momentum: Nodes' (px, py, pz, m), flat.
         contacts: `ContactList`.
         chains: `Chains`.
+        given_to_bodies: Impulse that each contact gives to its body, three values a row, float64 [N s]: zeros, written; empty where
+            nobody asks.
     """
-    given = (velocity, momentum, lend(contacts), chains.head, chains.following)
+    given = ((velocity, momentum, given_to_bodies), lend(contacts), chains.head, chains.following)
     level_start, again_start = chains.level_start, chains.again_start
     for level in range(level_start.shape[0] - 1):
         first = level_start[level]
@@ -249,15 +254,16 @@ def respond_to_contacts(velocity, momentum, contacts, chains):
 
 
 @part
-def _meet_again(k, first, again, velocity, momentum, contacts, head, following):
+def _meet_again(k, first, again, nodes, contacts, head, following):
     rows, places, ratios = contacts.rows, contacts.places, contacts.ratios
-    _meet(again[first + k], velocity, momentum, rows, places, ratios, head, following)
+    _meet(again[first + k], nodes, rows, places, ratios, head, following)
 
 
 @part
-def _meet_chains(k, first, last, velocity, momentum, contacts, head, following):
+def _meet_chains(k, first, last, nodes, contacts, head, following):
     """Meet a number of chains; nodes of those that come are fetched into the cache: where they lie follows no pattern."""
     rows, places, ratios = contacts.rows, contacts.places, contacts.ratios
+    velocity, momentum, _ = nodes
     for chain in range(first + CHUNK * k, min(first + CHUNK * (k + 1), last)):
         if chain + AHEAD < last:
             c = head[chain + AHEAD]
@@ -266,7 +272,7 @@ def _meet_chains(k, first, last, velocity, momentum, contacts, head, following):
             _fetch(4 * np.int64(places[c, FELLOW_PLACE]), velocity, momentum)
             if after >= 0:
                 _fetch(4 * np.int64(places[after, NODE_PLACE]), velocity, momentum)
-        _meet(chain, velocity, momentum, rows, places, ratios, head, following)
+        _meet(chain, nodes, rows, places, ratios, head, following)
 
 
 @inline
@@ -276,8 +282,9 @@ def _fetch(at, velocity, momentum):
 
 
 @inline
-def _meet(chain, velocity, momentum, rows, places, ratios, head, following):
+def _meet(chain, nodes, rows, places, ratios, head, following):
     """Meet the contacts of one chain: find the image's velocity, then the impulses, then give it what they leave it."""
+    velocity, momentum, told = nodes
     c = head[chain]
     image = np.int64(places[c, FELLOW_PLACE])
     u0 = u1 = u2 = mass = 0.0
@@ -292,7 +299,7 @@ def _meet(chain, velocity, momentum, rows, places, ratios, head, following):
         row, i, r = rows[places[c, SURFACE_PLACE]], 4 * np.int64(places[c, NODE_PLACE]), ratios[c]
         n0, n1, n2 = row[NORMAL], row[NORMAL + 1], row[NORMAL + 2]
         v0, v1, v2 = _relative(row, r, (velocity[i], velocity[i + 1], velocity[i + 2]), (u0, u1, u2))
-        if row[RULE_OF] != SEPARATE or _approaches((v0, v1, v2), r, (u0, u1, u2), (n0, n1, n2)):
+        if row[RULE_OF] != SEPARATE or row[PULL] > 0.0 or _approaches((v0, v1, v2), r, (u0, u1, u2), (n0, n1, n2)):
             m = r * momentum[i + 3]
             p0, p1, p2, carried = p0 + m * v0, p1 + m * v1, p2 + m * v2, carried + r * m
         c = np.int64(following[c])
@@ -303,8 +310,14 @@ def _meet(chain, velocity, momentum, rows, places, ratios, head, following):
     while c >= 0:
         i, r = 4 * np.int64(places[c, NODE_PLACE]), ratios[c]
         v = velocity[i], velocity[i + 1], velocity[i + 2]
-        d0, d1, d2 = _change(rows[places[c, SURFACE_PLACE]], r, v, (u0, u1, u2), (p0, p1, p2))
+        row = rows[places[c, SURFACE_PLACE]]
+        d0, d1, d2 = _change(row, r, v, (u0, u1, u2), (p0, p1, p2), momentum[i + 3])
         m = r * momentum[i + 3]
+        if len(told):
+            _tell(told, c, (1.0 - r) * momentum[i + 3], (d0, d1, d2))
+        if row[PULL] > 0.0:  # a second sweep has what is left
+            pulled = -momentum[i + 3] * (d0 * row[NORMAL] + d1 * row[NORMAL + 1] + d2 * row[NORMAL + 2])
+            row[PULL] = max(row[PULL] - max(pulled, 0.0), 0.0)
         velocity[i], velocity[i + 1], velocity[i + 2] = v[0] + d0, v[1] + d1, v[2] + d2
         change0, change1, change2 = change0 - m * d0, change1 - m * d1, change2 - m * d2
         c = np.int64(following[c])
@@ -315,6 +328,14 @@ def _meet(chain, velocity, momentum, rows, places, ratios, head, following):
             velocity[at + 1] + change1 / mass,
             velocity[at + 2] + change2 / mass,
         )
+
+
+@inline
+def _tell(told, c, mass, d):
+    """Add what the matter of a contact loses to what its body is given."""
+    told[3 * c] -= mass * d[0]
+    told[3 * c + 1] -= mass * d[1]
+    told[3 * c + 2] -= mass * d[2]
 
 
 @inline
@@ -338,21 +359,22 @@ def _approaches(v, r, u, n):
 
 
 @inline
-def _change(row, r, v, u, p):
+def _change(row, r, v, u, p, mass):
     """Return the change of the velocity of a node whose image had the relative velocity u and is to have p, by its body's rule."""
     rule = row[RULE_OF]
     v0, v1, v2 = _relative(row, r, v, u)
     n0, n1, n2 = row[NORMAL], row[NORMAL + 1], row[NORMAL + 2]
-    if rule == SEPARATE and not _approaches((v0, v1, v2), r, u, (n0, n1, n2)):
+    pull = row[PULL] / mass if row[PULL] > 0.0 else 0.0
+    if rule == SEPARATE and pull == 0.0 and not _approaches((v0, v1, v2), r, u, (n0, n1, n2)):
         return 0.0, 0.0, 0.0
     d0, d1, d2 = r * p[0] - v0, r * p[1] - v1, r * p[2] - v2
     if rule != SEPARATE and rule != SLIP:
         return d0, d1, d2
     push = d0 * n0 + d1 * n1 + d2 * n2
-    if rule == SLIP or push <= 0.0:
-        push = push if rule == SLIP else 0.0
+    if rule == SLIP or push <= -pull:
+        push = push if rule == SLIP else 0.0 - pull
         return push * n0, push * n1, push * n2
     t0, t1, t2 = d0 - push * n0, d1 - push * n1, d2 - push * n2
-    drag, most = np.sqrt(t0 * t0 + t1 * t1 + t2 * t2), row[FRICTION_OF] * push
+    drag, most = np.sqrt(t0 * t0 + t1 * t1 + t2 * t2), row[FRICTION_OF] * (push + pull)
     share = 1.0 if drag <= most else most / drag
     return push * n0 + share * t0, push * n1 + share * t1, push * n2 + share * t2

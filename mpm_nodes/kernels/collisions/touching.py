@@ -26,7 +26,20 @@ from mpm_nodes.kernels.collisions.rules import sample
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.level_sets.level_set import KIND, PLANE
 
-__all__ = ["AHEAD", "BEHIND", "CLOSE", "FARTHEST", "HOLDS", "SPAN", "depth_behind", "filled", "gap_before", "gap_of", "share_of"]
+__all__ = [
+    "AHEAD",
+    "BEHIND",
+    "CLOSE",
+    "FARTHEST",
+    "HOLDS",
+    "SPAN",
+    "depth_behind",
+    "filled",
+    "gap_before",
+    "gap_of",
+    "share_of",
+    "touching_area",
+]
 
 BEHIND, AHEAD = -0.75, 1.0
 """Distances from the surface at which masses are compared [cells]."""
@@ -39,6 +52,8 @@ HOLDS = 0.1
 where the particles of matter come that is stretched to twice its length."""
 SPAN = 0.25
 """Distance by which shares are compared [cells]."""
+LEAST_FILLED = 1e-3
+"""Of nodes that see less of matter at the surface rounding would tell how much of it there is."""
 FARTHEST = 1.0
 """Matter farther away than this is not met [cells]: it moves less in a substep."""
 
@@ -61,6 +76,39 @@ def filled(t, nodes):
     else:
         rest = 0.5 - away * (0.75 - away * away / 3.0)
     return rest if t < 0.0 else 1.0 - rest
+
+
+@inline
+def _spline_at(t, nodes):
+    """Return a spline of so many nodes, 3 (quadratic) or 4 (cubic), at t, the derivative of `filled` [1/cells]."""
+    away = abs(t)
+    if nodes == 4:
+        if away >= 2.0:
+            return 0.0
+        return (2.0 - away) ** 3 / 6.0 if away >= 1.0 else 2.0 / 3.0 + away * away * (0.5 * away - 1.0)
+    if away >= 1.5:
+        return 0.0
+    return 0.5 * (1.5 - away) ** 2 if away >= 0.5 else 0.75 - away * away
+
+
+@part
+def touching_area(grid, node, image, h):
+    """Return the area of the contact of matter and body that a node stands for [m^2].
+
+    A pull on the matter at the surface reaches the nodes by their splines there: h^2 w(phi). With the share r of their images the
+    nodes above a place of the surface have its area: sum (1 - r) w = 1, as splines sum to 1 and have their mean at the place.
+    What matter covers of it is told by the volume at the image, over that of matter that goes on to all sides.
+
+    Args:
+        grid: `GridView` with volumes.
+        node: The node, and its distance from the surface [cells].
+        image: Its image, or -1, and that one's distance.
+        h: Grid spacing [m].
+    """
+    nodes = grid.spline[0]
+    who, phi = image if image[0] >= 0 else node
+    whole = h * h * h * max(filled(phi, nodes), LEAST_FILLED)
+    return h * h * _spline_at(node[1], nodes) * min(np.float64(grid.volume[4 * who + 3]) / whole, 1.0)
 
 
 @inline

@@ -108,7 +108,7 @@ def _note_gap(found, at, side, gap, ratio, per_second):
         rows[at, column] = rows[side, column]
     n = (rows[at, NORMAL], rows[at, NORMAL + 1], rows[at, NORMAL + 2])
     w = (rows[at, BODY], rows[at, BODY + 1], rows[at, BODY + 2])
-    surface = (np.int64(rows[at, LEVEL]), np.int64(rows[at, RULE_OF]), rows[at, FRICTION_OF])
+    surface = (np.int64(rows[at, LEVEL]), np.int64(rows[at, RULE_OF]), rows[at, FRICTION_OF], 0.0)
     surface, v, lag = across(gap, surface, ratio, per_second, n, w)
     rows[at, RULE_OF], rows[at, FRICTION_OF], rows[at, LAG] = surface[1], surface[2], lag
     rows[at, BODY], rows[at, BODY + 1], rows[at, BODY + 2] = v

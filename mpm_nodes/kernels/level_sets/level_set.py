@@ -26,10 +26,10 @@ from mpm_nodes.kernels.compile.jit import inline, part
 LEVEL_SET, SPHERE, BOX, CAPSULE, PLANE = range(5)
 
 # columns of Bodies.real: friction, four sizes, the poses at the start and the end of the substep, then per end of the
-# substep: place between its two keys (0..1), seconds between them, and the drift velocity of the body between them; last,
-# a bound on the speed of the level set in its own frame
-FRICTION, SIZES, POSE, KEY_MIX, KEY_SPAN, DRIFT, OWN_SPEED = 0, 1, 5, 29, 31, 33, 39
-BODY_REALS = 40
+# substep: place between its two keys (0..1), seconds between them, and the drift velocity of the body between them; a bound
+# on the speed of the level set in its own frame; last, the adhesion [Pa]
+FRICTION, SIZES, POSE, KEY_MIX, KEY_SPAN, DRIFT, OWN_SPEED, ADHESION = 0, 1, 5, 29, 31, 33, 39, 40
+BODY_REALS = 41
 # columns of Bodies.integer: kind, rule, level sets of the two keys (start, end), whether they carry velocities, place of the first
 # among the plates that keep their two sides apart (`collisions.sides`), -1: none, and how many there are
 KIND, RULE, KEY_LATTICES, HAS_VELOCITY, PLATE, PLATES = 0, 1, 2, 6, 7, 8

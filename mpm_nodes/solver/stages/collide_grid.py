@@ -5,12 +5,13 @@ from __future__ import annotations
 from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import joins_copies, shared_among_ranks, stage
 from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.contact_forces import CONTACT_FORCES, tell_forces
 from mpm_nodes.solver.grid import GridStore
 
 
 @shared_among_ranks
 @joins_copies
-@stage(label="Collide Grid")
+@stage(label="Collide Grid", facts=(CONTACT_FORCES,))
 def collide_grid(
     grid: A[GridStore, Reads("velocity", "mass", "position"), Writes("velocity")],
     colliders: A[ColliderSet, Reads("level_set")],
@@ -22,10 +23,12 @@ def collide_grid(
     before and behind it are held as the mass norm asks, so that kinetic energy never grows. With the surface on a node plane
     this is the rule of Stomakhin 2013, section 8. Bodies stand where they are at the end of the substep and act in order: the
     last one wins. Their velocity is their own displacement over the substep divided by dt, so that matter stuck to a body
-    follows it without drift.
+    follows it without drift. Adhesion pulls on matter that would leave, by the adhesion times the area at most.
     """
     if colliders.idle or not (grid.count or grid.halo.several):
         return
     colliders.pose(step.time, step.time + step.dt)
-    colliders.collide_grid(grid)
+    contacts = colliders.collide_grid(grid, step.contact_forces)
+    if step.contact_forces:
+        tell_forces(step, colliders, grid, contacts)
     grid.halo.copy(grid.array("velocity"))  # nodes at the rim of a halo do not see all that the rank that they belong to sees

@@ -26,6 +26,7 @@ from mpm_nodes.kernels.composition.fragments import OwnLoops
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.materials.implicit_fragments import loops_of_energy
 from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.contact_forces import CONTACT_FORCES, tell_forces
 from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.minimisation import Minimisation, MinimisationOutcome, MinimisationSettings
@@ -115,7 +116,7 @@ def viscous_energy(
 @costs(18.0)
 @shared_among_ranks
 @joins_copies
-@stage(label="Minimise Energy", facts=(SOLVED, CHOSEN), limits=(UNSOLVED,))
+@stage(label="Minimise Energy", facts=(SOLVED, CHOSEN, CONTACT_FORCES), limits=(UNSOLVED,))
 def minimise_energy(
     particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("velocity_gradient")],
     grid: A[GridStore, Reads("mass", "momentum", "position"), Writes("velocity", "force")],
@@ -135,8 +136,8 @@ def minimise_energy(
 
     Newton's method with matrix-free Krylov solves and a line search that keeps every particle in its law's domain (R15 section 4;
     Gast 2015). Sticky and slipping bodies hold components of the velocity, separating ones the normal part while it would enter;
-    friction follows Coulomb's law with the normal impulse of the iteration before. A substep that does not converge is halved and
-    tried again.
+    friction follows Coulomb's law with the normal impulse of the iteration before, and adhesion adds to it. A substep that does not
+    converge is halved and tried again.
 
     Args:
         particles: Particles of the terms.
@@ -219,7 +220,10 @@ def _shorten_until_solved(
         colliders.pose(step.time, step.time + step.dt)
         rows = shared.contacts(colliders.grid_contacts(grid))
         with shared:
-            outcome = run(Minimisation(energy, rows, step.dt, step.gravity, settings, step.check_cancel))
+            solve = Minimisation(energy, rows, step.dt, step.gravity, settings, step.check_cancel)
+            outcome = run(solve)
+            if step.contact_forces and outcome.converged:
+                tell_forces(step, colliders, grid, solve.contact_impulses())
         _tell(step, outcome)
         if outcome.converged or not settings.guards:
             return
