@@ -40,6 +40,7 @@ from mpm_nodes.data.joining import concatenate, merge_materials
 from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid, SurfaceSamples
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
+from mpm_nodes.data.metering import CurvePath, Metering
 from mpm_nodes.data.single_rank import SINGLE_RANK, SingleRank
 from mpm_nodes.data.spatial import BodyForce, Drain, FieldGrid, PerFrame, SpatialField
 from mpm_nodes.data.surface_fields import SurfaceField
@@ -114,6 +115,7 @@ __all__ = [
     "Colliders",
     "CollisionRule",
     "Corner",
+    "CurvePath",
     "Degrees",
     "Domain",
     "Drain",
@@ -141,6 +143,7 @@ __all__ = [
     "Many",
     "Material",
     "Mesh",
+    "Metering",
     "Metres",
     "MetresPerSecond",
     "MetresPerSecondSquared",

@@ -120,6 +120,13 @@ def at(value: Any, frame: float) -> Any:
     return value.at(frame) if carries_keys(value) else value
 
 
+def scaled_keys(value: float, factor: float) -> float:
+    """Return a number, or all keys of one that carries them, times a factor."""
+    if not isinstance(value, KeyedNumber):
+        return value * factor
+    return KeyedNumber([(frame, each * factor, mode) for frame, each, mode in value.keys])
+
+
 # ---------------------------------------------------------------- key lists
 
 
