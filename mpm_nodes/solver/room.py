@@ -55,7 +55,8 @@ class Surroundings:
         self._own_nodes, self._own_weights = _nodes(self._own, self._shape)
         volume = particles.rows("volume")[0][self._who].astype(float) / self._apart**3
         spread = (self._own_weights * volume[:, None]).ravel()
-        self._held = total(np.bincount(self._own_nodes.ravel(), spread, int(np.prod(self._shape))))
+        filled = np.bincount(self._own_nodes.ravel(), spread, int(np.prod(self._shape)))
+        self._held = total(filled.astype(float))  # of nothing it would count whole numbers
 
     @property
     def filled(self) -> np.ndarray:
