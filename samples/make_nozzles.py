@@ -1,4 +1,4 @@
-"""Make nozzles.usda: a jar, a star nozzle with its tip, and the spiral along which cream is piped.
+"""Make nozzles.usda: a jar, a round nozzle, a star, and the spiral along which cream is piped.
 
 python samples/make_nozzles.py            (needs usd-core: pip install "mpm-nodes[usd]")
 """
@@ -12,18 +12,18 @@ import numpy as np
 from pxr import Usd, UsdGeom, Vt
 
 AROUND = 48
-JAR = [(0.0, 0.0), (0.034, 0.0), (0.038, 0.004), (0.038, 0.06), (0.033, 0.068), (0.033, 0.078)]
-"""Radius and height of the outside of the jar, from the middle of its bottom up [m]."""
-INSIDE = [(0.0287, 0.078), (0.0287, 0.0665), (0.0335, 0.0585), (0.0335, 0.0065), (0.0315, 0.0045), (0.0, 0.0045)]
-"""And of its inside, from the rim down."""
+JAR = [(0.0, -0.006), (0.035, -0.006), (0.038, -0.003), (0.0385, 0.02), (0.038, 0.029), (0.0365, 0.0305)]
+"""Radius and height of the outside of the jar, from the middle of its bottom up [m]; the table is at 0."""
+INSIDE = [(0.0345, 0.0295), (0.034, 0.028), (0.034, -0.001), (0.0, -0.001)]
+"""And of its inside, from the rim down: the bottom lies under the wall of the domain at 0."""
+SPOUT = 0.0055
+"""Radius of a round nozzle [m]."""
 POINTS, OUTER, INNER = 6, 0.0085, 0.005
 """Of the star: its points, the radius at them and between them [m]."""
 LENGTH = 0.006
-"""Of the star nozzle [m]."""
-TIP = 0.03
-"""Height of the tip of the piping bag, which opens to a cone [m]."""
-TURNS, WIDE, LOW, HIGH = 2.2, 0.018, 0.0095, 0.03
-"""Of the spiral: turns, radius as it begins, height of its exit as it begins and ends [m]."""
+"""Of both nozzles [m]."""
+TURNS, WIDE, START, LOW, HIGH = 2.3, 0.018, 0.006, 0.0095, 0.026
+"""Of the spiral: turns, radius as it begins, height of its exit as it begins, soon after, and as it ends [m]."""
 
 
 def turned(outline: list[tuple[float, float]]) -> tuple[np.ndarray, list[int], list[int]]:
@@ -45,10 +45,10 @@ def turned(outline: list[tuple[float, float]]) -> tuple[np.ndarray, list[int], l
     return np.concatenate(points), counts, indices
 
 
-def star(scale: float = 1.0) -> np.ndarray:
+def star() -> np.ndarray:
     """Return the outline of the star [m], shape (4 POINTS, 2): its points and grooves are flat."""
     turns = 2.0 * np.pi * (np.arange(4 * POINTS) - 0.5) / (4 * POINTS)
-    radius = np.where(np.arange(4 * POINTS) % 4 < 2, OUTER, INNER) * scale
+    radius = np.where(np.arange(4 * POINTS) % 4 < 2, OUTER, INNER)
     return np.stack([radius * np.cos(turns), -radius * np.sin(turns)], axis=1)
 
 
@@ -68,9 +68,9 @@ def prism(sections: list[tuple[float, np.ndarray]]) -> tuple[np.ndarray, list[in
 def spiral() -> np.ndarray:
     """Return the way of the nozzle's exit [m], shape (n, 3): around, closer to the middle, and up."""
     share = np.linspace(0.0, 1.0, 241)
-    radius = WIDE * np.clip(1.9 * (1.0 - share), 0.0, 1.0) ** 0.8
+    radius = WIDE * np.clip(1.8 * (1.0 - share), 0.0, 1.0) ** 0.9
     turn = 2.0 * np.pi * TURNS * share
-    height = LOW + (HIGH - LOW) * np.clip((share - 0.25) / 0.75, 0.0, 1.0)
+    height = LOW + (HIGH - LOW) * np.clip((share - 0.25) / 0.75, 0.0, 1.0) - (LOW - START) * np.clip(1.0 - share / 0.08, 0.0, 1.0)
     return np.stack([radius * np.cos(turn), height, radius * np.sin(turn)], axis=1)
 
 
@@ -95,6 +95,9 @@ def main(path: Path) -> None:
     stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, "/nozzles").GetPrim())
     write(stage, "jar", turned(JAR + INSIDE))
     write(stage, "star", prism([(0.0, star()), (LENGTH, star())]))
+    turns = 2.0 * np.pi * np.arange(AROUND) / AROUND
+    disc = SPOUT * np.stack([np.cos(turns), -np.sin(turns)], axis=1)
+    write(stage, "spout", prism([(0.0, disc), (LENGTH, disc)]))
     line = spiral()
     curve = UsdGeom.BasisCurves.Define(stage, "/nozzles/spiral")
     curve.CreateTypeAttr("linear")

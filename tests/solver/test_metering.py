@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from solver_scenes import LIQUID, shot
 
-from mpm_nodes.data import GraphSettings, MpmNodesError, Particles, SpatialField
+from mpm_nodes.data import GraphSettings, InputError, MpmNodesError, Particles, SpatialField
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.document.document import Graph
@@ -190,3 +190,57 @@ def test_a_stream_up_to_a_volume_is_over_then():
     stream = made(volume=5e-4)
     columns = stream.between(-math.inf, 0.2)
     assert len(columns["position"]) == 500 and stream.between(0.2, 1.0) is None
+
+
+def test_streams_with_a_look_for_room_count_what_was_born():
+    """Where there is room for all, as many are born as the volume holds, and no more."""
+    emitter = emit_stream(SETTINGS, NOZZLE, velocity=(0.0, -1.0, 0.0), volume=5e-4, room_only=True)
+    nothing = Particles({"position": np.zeros((0, 3))}, NOZZLE.materials, NOZZLE.spacing)
+    solver = SubstepSolver(nothing, emitters=[emitter], cell_size=0.02, gravity=(0, 0, 0))
+    solver.advance(0.2)
+    assert solver.particles.count == 500
+    assert solver.step_context.report["emitted"]["volume"][0] == pytest.approx(5e-4)
+
+
+def test_a_closed_stream_stays_closed_in_a_checkpoint():
+    """It knows what it has brought, that it is full, and of a nozzle that moved all that it was."""
+    emitter = emit_stream(SETTINGS, NOZZLE, rate=2e-3, volume=1.0)
+    stream, other = (MeteredStream(emitter, np.zeros(1, np.int32), Clock.of(SETTINGS)) for _ in range(2))
+    shifted = {**emitter.template.attributes, "position": emitter.template["position"] + [0.01, 0.0, 0.0]}
+    moved = dataclasses.replace(emitter, template=dataclasses.replace(emitter.template, attributes=shifted))
+    stream.follow(moved, np.zeros(1, np.int32), Clock.of(SETTINGS).over(2))
+    stream.closed, stream.born = True, 7
+    state = stream.state()
+    assert other.fits(state)
+    other.restore(state)
+    assert other.closed and other.born == 7 and other.between(0.0, 1.0) is None and not other.lasts_beyond(0.0)
+    np.testing.assert_array_equal(other.phases, stream.phases)
+
+
+@pytest.mark.parametrize("basis", ["linear", "bezier", "catmullRom"])
+def test_a_nozzle_travels_a_curve_by_its_arc_length(tmp_path, basis):
+    """A quarter of a circle of 0.5 m in centimetres: halfway along it lies at 45 degrees; the stage's units are taken off."""
+    pytest.importorskip("pxr")
+    from pxr import Usd, UsdGeom
+
+    stage = Usd.Stage.CreateNew(str(tmp_path / "way.usda"))
+    UsdGeom.SetStageMetersPerUnit(stage, 0.01)
+    curve = UsdGeom.BasisCurves.Define(stage, "/way")
+    curve.CreateTypeAttr("linear" if basis == "linear" else "cubic")
+    if basis != "linear":
+        curve.CreateBasisAttr(basis)
+    if basis == "bezier":
+        bow = 0.5522847498
+        points = [(1, 0, 0), (1, 0, bow), (bow, 0, 1), (0, 0, 1)]
+    else:
+        ends = (0, 65) if basis == "linear" else (-1, 66)
+        points = [(math.cos(k * math.pi / 128), 0, math.sin(k * math.pi / 128)) for k in range(*ends)]
+    curve.CreatePointsAttr([tuple(50.0 * each for each in point) for point in points])
+    curve.CreateCurveVertexCountsAttr([len(points)])
+    stage.GetRootLayer().Save()
+    travel = KeyedNumber([(1, 0.0, "linear"), (25, 1.0, "linear")])
+    path = emit_stream(SETTINGS, NOZZLE, path=tmp_path / "way.usda", travel=travel).path
+    assert path.lengths[-1] == pytest.approx(0.25 * math.pi, rel=3e-4)
+    np.testing.assert_allclose(path.at(0.5), 0.5 * np.array([math.sqrt(0.5), 0.0, math.sqrt(0.5)]), atol=3e-4)
+    with pytest.raises(InputError, match="0 curves are called 'there'; name one"):
+        emit_stream(SETTINGS, NOZZLE, path=tmp_path / "way.usda", prim="there")
