@@ -229,7 +229,8 @@ class MeteredStream(Stream):
 
     def lasts_beyond(self, time: float) -> bool:
         """See `Stream`."""
-        return super().lasts_beyond(time) and not self.closed and self.born < self.limit
+        full = self.closed or (self.metering.region is None and self.born >= self.limit)
+        return super().lasts_beyond(time) and not full
 
     # ---------------------------------------------------------------- states
     def state(self) -> np.ndarray | None:

@@ -244,3 +244,19 @@ def test_a_nozzle_travels_a_curve_by_its_arc_length(tmp_path, basis):
     np.testing.assert_allclose(path.at(0.5), 0.5 * np.array([math.sqrt(0.5), 0.0, math.sqrt(0.5)]), atol=3e-4)
     with pytest.raises(InputError, match="0 curves are called 'there'; name one"):
         emit_stream(SETTINGS, NOZZLE, path=tmp_path / "way.usda", prim="there")
+
+
+def test_a_frame_that_is_solved_again_takes_births_back():
+    """A stream comes back to what it had brought, and is open again, where implicit substeps fail and the frame begins anew."""
+    emitter = emit_stream(SETTINGS, NOZZLE, velocity=(0.0, -1.0, 0.0), volume=5e-4, room_only=True)
+    nothing = Particles({"position": np.zeros((0, 3))}, NOZZLE.materials, NOZZLE.spacing)
+    solver = SubstepSolver(nothing, emitters=[emitter], cell_size=0.02, gravity=(0, 0, 0))
+    solver.advance(0.02)
+    (stream,) = solver.matter.streams
+    before, back = stream.born, solver.mark()
+    solver.advance(0.2)
+    assert stream.closed and stream.born == 500
+    back()
+    assert not stream.closed and stream.born == before < 500 and stream.lasts_beyond(solver.time)
+    solver.advance(0.2)
+    assert solver.particles.count == 500
