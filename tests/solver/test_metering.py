@@ -247,7 +247,7 @@ def test_a_nozzle_travels_a_curve_by_its_arc_length(tmp_path, basis):
 
 
 def test_a_frame_that_is_solved_again_takes_births_back():
-    """A stream comes back to what it had brought, and is open again, where implicit substeps fail and the frame begins anew."""
+    """A stream comes back to what it had brought, and is open again, where implicit substeps fail."""
     emitter = emit_stream(SETTINGS, NOZZLE, velocity=(0.0, -1.0, 0.0), volume=5e-4, room_only=True)
     nothing = Particles({"position": np.zeros((0, 3))}, NOZZLE.materials, NOZZLE.spacing)
     solver = SubstepSolver(nothing, emitters=[emitter], cell_size=0.02, gravity=(0, 0, 0))
