@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from solver_scenes import LIQUID, shot
 
-from mpm_nodes.data import GraphSettings, InputError, MpmNodesError, Particles, SpatialField
+from mpm_nodes.data import GraphSettings, InputError, MpmNodesError, Particles, SpatialField, WallRule, Walls
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.plan import preflight
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.graph.time.keys import KeyedNumber
 from mpm_nodes.nodes.emit import emit_box
@@ -146,6 +147,21 @@ def test_an_interrupted_stream_goes_on_with_the_same_bits(tmp_path, room):
         np.testing.assert_array_equal(found[0][name], found[1][name])
 
 
+def test_a_thin_region_at_a_level_stops_the_stream_there():
+    """A box of 6 x 6 cells is filled until half of the layer from 5 to 6 cells is full: to 5.5 cells, within one."""
+    h, half = 0.02, 0.06
+    layer = field_shape(shape=FieldShape.BOX, centre=(0.0, 5.5 * h, 0.0), size=(1.0, h, 1.0))
+    spout = emit_box(SETTINGS, LIQUID, size=(2 * h, 2 * h, 2 * h), centre=(0.0, 9 * h, 0.0))
+    emitter = emit_stream(SETTINGS, spout, layer, velocity=(0.0, -1.0, 0.0), rate=2e-3, volume=0.5 * h * (2 * half) ** 2)
+    nothing = Particles({"position": np.zeros((0, 3))}, spout.materials, spout.spacing)
+    walls = Walls((-half, 0.0, -half), (half, 1.0, half), (WallRule.SLIP,) * 6)
+    solver = SubstepSolver(nothing, emitters=[emitter], cell_size=h, walls=walls, dt_max=0.004)
+    solver.advance(1.2)
+    (stream,) = solver.matter.streams
+    brought = stream.born * stream.each / (2 * half) ** 2
+    assert stream.closed and brought == pytest.approx(5.5 * h, abs=h)
+
+
 def block_of(low: tuple[float, float, float], high: tuple[float, float, float]) -> Particles:
     """Return a block of liquid on cells of 2 cm."""
     size, centre = np.subtract(high, low), 0.5 * np.add(low, high)
@@ -260,3 +276,29 @@ def test_a_frame_that_is_solved_again_takes_births_back():
     assert not stream.closed and stream.born == before < 500 and stream.lasts_beyond(solver.time)
     solver.advance(0.2)
     assert solver.particles.count == 500
+
+
+RATES = [({"rate": 0.024}, 256), ({"rate": 24.0, "rate_unit": "mass"}, 256), ({"volume": 1e-3}, 64)]
+
+
+@pytest.mark.parametrize(("knobs", "come"), RATES)
+def test_the_estimate_is_what_comes(knobs, come):
+    """Before the cook it is told to a layer how many particles come in four frames: by volume, by mass, up to a volume."""
+    graph = wired(**knobs)
+    graph.nodes["stream"].inputs.pop("region")
+    told = preflight.estimate(Evaluator(graph).plan, 1)["sim"]["particles"]
+    assert told == pytest.approx(come, abs=2) and len(Evaluator(graph).value("sim.particles", 5)) == pytest.approx(come, abs=1)
+
+
+@pytest.mark.parametrize(
+    ("knobs", "says"),
+    [
+        ({"rate": 0.1}, "emit_stream.volume"),
+        ({"rate": {"keys": [[1, 0.0, "step"]]}, "volume": 1.0}, "emit_stream.rate"),
+        ({"volume": 1.0, "path": "nothing.usda"}, "nothing.usda"),
+    ],
+)
+def test_what_cannot_be_is_told_before_the_cook(knobs, says):
+    """A region without a volume, a rate that is never above 0, and a curve that is not there."""
+    with pytest.raises(MpmNodesError, match=says):
+        preflight.estimate(Evaluator(wired(**knobs)).plan, 1)
