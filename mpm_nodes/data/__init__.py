@@ -40,6 +40,7 @@ from mpm_nodes.data.joining import concatenate, merge_materials
 from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid, SurfaceSamples
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
+from mpm_nodes.data.metering import CurvePath, Metering
 from mpm_nodes.data.single_rank import SINGLE_RANK, SingleRank
 from mpm_nodes.data.spatial import (
     AGE,
@@ -126,6 +127,7 @@ __all__ = [
     "Colliders",
     "CollisionRule",
     "Corner",
+    "CurvePath",
     "Degrees",
     "Domain",
     "Drain",
@@ -154,6 +156,7 @@ __all__ = [
     "Many",
     "Material",
     "Mesh",
+    "Metering",
     "Metres",
     "MetresPerSecond",
     "MetresPerSecondSquared",

@@ -14,6 +14,7 @@ from mpm_nodes.data.ambient import SpaceField
 from mpm_nodes.data.errors import MpmNodesError
 from mpm_nodes.data.fields import ATTRIBUTES, Field
 from mpm_nodes.data.menus import CollisionRule, WallRule
+from mpm_nodes.data.metering import CurvePath, Metering
 from mpm_nodes.data.temperature_tables import TemperatureTable
 from mpm_nodes.data.tensions import SurfaceTension
 from mpm_nodes.data.units import Vec3
@@ -265,6 +266,9 @@ class Emitter:
         start: First emitting time of a stream, seconds since the start frame.
         end: Last emitting time of a stream, seconds since the start frame.
         drops: The copies, in the order of their times; with any of them the emitter is not a stream.
+        metering: How a stream is counted; None: copies of the template follow one another.
+        inherit: Share of the nozzle's own velocity that the matter of a stream takes along.
+        path: A curve that a stream's nozzle travels, beside the template's own motion.
     """
 
     template: Particles
@@ -272,6 +276,9 @@ class Emitter:
     start: float = 0.0
     end: float = float("inf")
     drops: tuple[Drop, ...] = ()
+    metering: Metering | None = None
+    inherit: float = 1.0
+    path: CurvePath | None = None
 
 
 @dataclass(frozen=True)

@@ -49,12 +49,14 @@ class Inflow(NamedTuple):
         begin: Second of the shot at which it begins.
         end: Second of the shot at which it ends; may be infinite.
         velocity: [m/s], where it is fastest.
+        most: Particles that it brings at most.
     """
 
     rate: float
     begin: float
     end: float
     velocity: tuple[float, float, float]
+    most: float = math.inf
 
 
 def body_of(region: Region, told: PreflightContext) -> tuple[Body, ...]:
@@ -116,17 +118,27 @@ def tempered(told: PreflightContext) -> dict[str, Any]:
 
 
 def fastest(velocity: Any) -> np.ndarray:
-    """Return a velocity, where it is keyed the fastest of its keys, shape (3,) [m/s]."""
+    """Return a velocity, where it is keyed the fastest of its keys, shape (3,) [m/s]; of a number the largest."""
     keys = [key[1] for key in velocity.keys] if carries_keys(velocity) else [velocity]
     return np.asarray(max(keys, key=lambda each: float(np.linalg.norm(each))), float)
 
 
-def flow_of(told: PreflightContext, velocity: Any, begin: float, end: float) -> Inflow:
-    """Return what a stream brings whose template is told (seconds of the shot, m/s): a copy for each of its lengths."""
+def flow_of(told: PreflightContext, velocity: Any, begin: float, end: float, rate: Any = None) -> Inflow:
+    """Return what a stream brings whose template is told (seconds of the shot, m/s): a copy for each of its lengths.
+
+    With a rate [m^3/s] that says how much, and the nozzle how fast.
+    """
     speed, spacing = fastest(velocity), 0.5 * told.settings.cell_size
-    frames = np.linspace(told.settings.start, told.settings.end, 65) if carries_keys(velocity) else [told.settings.start]
-    mean = float(np.mean([np.linalg.norm(at(velocity, frame)) for frame in frames]))
-    return Inflow(_thickness(told, speed, spacing) * mean, begin, end, (float(speed[0]), float(speed[1]), float(speed[2])))
+    keyed = carries_keys(velocity) if rate is None else carries_keys(rate)
+    frames = np.linspace(told.settings.start, told.settings.end, 65) if keyed else [told.settings.start]
+    thick = _thickness(told, speed, spacing)
+    if rate is None:
+        brought = thick * float(np.mean([np.linalg.norm(at(velocity, frame)) for frame in frames]))
+    else:
+        rates = [at(rate, frame) / spacing**3 for frame in frames]
+        brought = float(np.mean(rates))
+        speed = speed / max(float(np.linalg.norm(speed)), 1e-300) * max(rates) / max(thick, 1e-300)
+    return Inflow(brought, begin, end, (float(speed[0]), float(speed[1]), float(speed[2])))
 
 
 def _thickness(told: PreflightContext, velocity: np.ndarray, spacing: float) -> float:
@@ -153,7 +165,7 @@ def _thickness(told: PreflightContext, velocity: np.ndarray, spacing: float) -> 
 def flowed(flow: Inflow, clock: Clock, last: float) -> float:
     """Return how many particles a stream has brought by the frame `last`."""
     begin, end = (clock.simulated(min(clock.frame(second), last)) for second in (flow.begin, flow.end))
-    return flow.rate * (end - begin) if math.isfinite(end) else math.inf
+    return min(flow.rate * (end - begin), flow.most) if math.isfinite(end) else flow.most
 
 
 def told_again(told: PreflightContext) -> dict[str, Any]:

@@ -52,6 +52,21 @@ def nozzle(template: Particles, axis: np.ndarray) -> tuple[Particles, float]:
     return Particles(attributes, template.materials, spacing, template.time), float(gaps.max())
 
 
+def columns_across(template: Particles, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns of an outline as whole places across the stream, shape (m, 2), and that of each particle, shape (n,).
+
+    Args:
+        template: Particles, n > 0.
+        axis: Direction of the stream, shape (3,), of length 1.
+    """
+    places = np.asarray(template["position"], np.float64) @ np.stack(_beside(axis)).T
+    cells = np.floor((places - places.min(axis=0)) / template.spacing + 0.5).astype(np.int64) + 1
+    width = int(cells[:, 1].max()) + 2
+    columns, column = np.unique(cells[:, 0] * width + cells[:, 1], return_inverse=True)
+    filled, _ = _outline(columns, np.array([i * width + j for i in (-1, 0, 1) for j in (-1, 0, 1)]))
+    return np.stack(np.divmod(filled, width), axis=1), column
+
+
 def _beside(axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return two directions across a third, along the axes of space where it is one of them."""
     first = np.eye(3)[np.argmin(np.abs(axis))]

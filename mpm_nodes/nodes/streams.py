@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
+import enum
 import math
 import warnings
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mpm_nodes.data import (
     A,
+    CurvePath,
     Degrees,
     Drop,
     Emitter,
     Frames,
     GraphSettings,
+    Metering,
     Metres,
     MetresPerSecond,
     MpmNodesError,
     Particles,
     Range,
+    SpatialField,
+    Unit,
     Unitless,
     Vec3,
 )
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.graph.time.clock import Clock
-from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, carries_keys
+from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, carries_keys, scaled_keys
+from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.bodies import fastest, flow_of, marks
+from mpm_nodes.nodes.collider_files import stamp
+from mpm_nodes.nodes.fields import number
+from mpm_nodes.nodes.fields_of_particles import everywhere
 from mpm_nodes.nodes.nozzles import nozzle
+from mpm_nodes.nodes.profiles import parabolic
 from mpm_nodes.nodes.rotations import rotation_matrix
 from mpm_nodes.nodes.seeding import Seed
 
@@ -45,10 +56,35 @@ def _dropped(told: PreflightContext) -> dict[str, Any]:
     return {"particles": each * len(due), "mean_particles": mean, "bodies": bodies, **marks(told, "template")}
 
 
+class FlowUnit(enum.Enum):
+    """What a rate counts. VOLUME: m^3/s. MASS: kg/s, at the density of the template's particles."""
+
+    VOLUME = "volume"
+    MASS = "mass"
+
+
+class Profile(enum.Enum):
+    """Speeds across a nozzle. PLUG: the same everywhere. PARABOLIC: none at the wall, as a liquid flows in a tube."""
+
+    PLUG = "plug"
+    PARABOLIC = "parabolic"
+
+
 def _streamed(told: PreflightContext) -> dict[str, Any]:
     """Return how much streams and when; what it comes to depends on the clock of the solve that it flows into."""
-    begin, end = _span(told.settings, told.knobs["start_frame"], told.knobs["duration"])
-    flow = flow_of(told, told.knobs["velocity"], max(begin, 0.0), max(end, 0.0))
+    knobs = told.knobs
+    begin, end = _span(told.settings, knobs["start_frame"], knobs["duration"])
+    wired = told.inputs.get("region", ())
+    known = wired[0].get("field") if wired else None
+    region = known or (SpatialField("CONSTANT", (), (0.0, 0.0, 0.0), vector=wired[0].get("vector", False)) if wired else None)
+    _refuse_amounts(knobs["rate"], knobs["volume"], region)
+    _path(told.settings, told.kept, knobs["path"], knobs["prim"], knobs["travel"])
+    rate = knobs["rate"] if _rated(knobs["rate"]) else None
+    density = next((body.material.density for body in told.distinct("template", "bodies")), 1000.0)
+    per_second = rate if rate is None or knobs["rate_unit"] is FlowUnit.VOLUME else scaled_keys(rate, 1.0 / density)
+    flow = flow_of(told, knobs["velocity"], max(begin, 0.0), max(end, 0.0), per_second)
+    if knobs["volume"] > 0.0 and not wired:
+        flow = flow._replace(most=knobs["volume"] / (0.5 * told.settings.cell_size) ** 3)
     return {"flows": (flow,), "bodies": told.distinct("template", "bodies"), **marks(told, "template")}
 
 
@@ -58,45 +94,114 @@ def _span(settings: GraphSettings, start_frame: float, duration: float) -> tuple
     return clock.seconds(start_frame), clock.seconds(start_frame + duration) if duration > 0.0 else math.inf
 
 
+def _rated(rate: float) -> bool:
+    """Return whether a rate is given: above 0, or with keys."""
+    return carries_keys(rate) or rate > 0.0
+
+
+def _refuse_amounts(rate: Any, volume: float, region: SpatialField | None) -> None:
+    """Refuse what brings nothing, or never ends where it should.
+
+    Raises:
+        MpmNodesError: With the knob.
+    """
+    if carries_keys(rate) and max(key[1] for key in rate.keys) <= 0.0:
+        raise MpmNodesError("emit_stream.rate: none of its keys is above 0, so nothing would flow; raise one")
+    if region is not None:
+        everywhere("emit_stream.region", number("emit_stream.region", region))
+        if not volume > 0.0:
+            raise MpmNodesError("emit_stream.volume: is 0 with a region wired in; give the volume of matter in it at which to stop")
+
+
+def _path(settings: GraphSettings, kept: Kept, path: Path | None, prim: str, travel: float) -> CurvePath | None:
+    """Return the curve that a nozzle travels."""
+    if path is None:
+        return None
+    from usd_io import require_usd
+
+    require_usd()
+    from usd_io.curves import read_curve
+
+    line = kept.get(("curve", *stamp(path), prim), lambda: read_curve(path, prim, settings.start / settings.fps))
+    pieces = np.linalg.norm(np.diff(line, axis=0), axis=1)
+    return CurvePath(line, np.concatenate([[0.0], np.cumsum(pieces)]), travel)
+
+
+def _warn_of_times(settings: GraphSettings, start_frame: float, duration: float, end: float) -> None:
+    if start_frame > settings.end:
+        warnings.warn(
+            f"emit_stream.start_frame: {start_frame:g} lies after the last frame {settings.end}: the stream never comes; "
+            "lower it, or raise settings.end",
+            stacklevel=3,
+        )
+    if end < 0.0:
+        warnings.warn(
+            f"emit_stream.duration: the stream ends at frame {start_frame + duration:g}, before the first frame {settings.start}: "
+            "it never comes; raise start_frame or duration, or lower settings.start",
+            stacklevel=3,
+        )
+
+
 @node(category="Emit", label="Stream", version=2, preflight=_streamed)
 def emit_stream(
     settings: GraphSettings,
     template: Particles,
+    region: SpatialField | None = None,
+    kept: Kept = NOTHING_KEPT,
     *,
     velocity: A[Vec3, MetresPerSecond, KeysTravel()] = (0.0, -1.0, 0.0),
     start_frame: A[float, Frames, NotKeyable("a stream begins once")] = 1.0,
     duration: A[float, Frames, Range(min=0.0, soft_max=240.0), NotKeyable("a stream ends once")] = 0.0,
+    rate: A[float, Unit("m^3/s"), Range(min=0.0, soft_max=0.01), KeysTravel()] = 0.0,
+    rate_unit: FlowUnit = FlowUnit.VOLUME,
+    volume: A[float, Unit("m^3"), Range(min=0.0, soft_max=1.0), NotKeyable("a stream is full once")] = 0.0,
+    profile: Profile = Profile.PLUG,
+    room_only: A[bool, NotKeyable("it is how all of a stream is counted")] = False,
+    inherit_velocity: A[float, Unit("%"), Range(min=0.0, soft_max=100.0)] = 100.0,
+    path: Path | None = None,
+    prim: str = "",
+    travel: A[float, Unitless, Range(min=0.0, max=1.0), KeysTravel()] = 0.0,
 ) -> Emitter:
-    """Let particles stream without end out of the place that the template fills.
+    """Let particles stream without end, or as much as is told, out of the place that the template fills.
+
+    With a rate, a volume, a profile or a look for room its particles are counted: at every frame as many have come as that says,
+    to one particle, and the event `emitted` tells their volume.
 
     Args:
         template: Particles that fill the nozzle: copies follow one another without gap. Where the template is not equally long
             everywhere along the velocity (a ball, a box askew to it), new particles fill its outline seen along the velocity, and
             a warning says so. Their own velocity is replaced by that of the stream. Key the emitter that makes them to move the
             nozzle: matter takes its motion along.
-        velocity: Speed and direction of the stream, beside the nozzle's own motion, per simulated second.
+        region: A field: `volume` is then that of all matter where it is above 1/2 (a jar, with the stream over it).
+        velocity: Speed and direction of the stream, beside the nozzle's own motion, per simulated second. With a rate its
+            direction alone counts.
         start_frame: First frame that shows it: its foremost particles are there. Before the shot's start it runs from the start.
         duration: How many frames it lasts; 0 for the whole shot.
+        rate: What comes in a simulated second; the speed follows from the nozzle's cross-section. Stepped keys make bursts. 0: what
+            the velocity carries.
+        rate_unit: Whether the rate is a volume or, in kg/s, a mass.
+        volume: Volume after which it stops for good; 0: it does not.
+        profile: Speeds across the nozzle.
+        room_only: Particles are born only where matter that is there leaves room, under its surface too.
+        inherit_velocity: How much of the nozzle's own velocity the matter takes along.
+        path: A USD file with a curve (BasisCurves) that the nozzle travels, from where its template is.
+        prim: Path or name of the curve; may stay empty where the file holds only one.
+        travel: Where along the curve the nozzle is, as a share of its arc length; key it.
+
+    Raises:
+        MpmNodesError: Nothing would flow, or a region has no volume or is a field of vectors.
+        InputError: The curve cannot be read.
     """
     if not len(template):
         raise MpmNodesError("emit_stream.template: holds no particles; wire an emitter that makes some")
     if not any(velocity) and not carries_keys(velocity):
         raise MpmNodesError("emit_stream.velocity: is zero, so nothing would flow; give a speed and a direction")
+    _refuse_amounts(rate, volume, region)
     start, end = _span(settings, start_frame, duration)
-    if start_frame > settings.end:
-        warnings.warn(
-            f"emit_stream.start_frame: {start_frame:g} lies after the last frame {settings.end}: the stream never comes; "
-            "lower it, or raise settings.end",
-            stacklevel=2,
-        )
-    if end < 0.0:
-        warnings.warn(
-            f"emit_stream.duration: the stream ends at frame {start_frame + duration:g}, before the first frame {settings.start}: "
-            "it never comes; raise start_frame or duration, or lower settings.start",
-            stacklevel=2,
-        )
+    _warn_of_times(settings, start_frame, duration, end)
     speed = fastest(velocity)
-    template, gap = nozzle(template, speed / np.linalg.norm(speed))
+    axis = speed / np.linalg.norm(speed)
+    template, gap = nozzle(template, axis)
     if gap > 0.0:
         warnings.warn(
             f"emit_stream.template: copies of it would leave gaps of up to {gap:.3g} m, since it is not equally long everywhere "
@@ -104,10 +209,39 @@ def emit_stream(
             "keep its particles",
             stacklevel=2,
         )
+    metering = None
+    if _rated(rate) or volume > 0.0 or profile is not Profile.PLUG or room_only:
+        factors = parabolic(template, axis) if profile is Profile.PARABOLIC else None
+        given = _in_volume(template, rate, rate_unit) if _rated(rate) else None
+        metering = Metering(given, volume or math.inf, region, factors, room_only)
+        if given is not None and not carries_keys(velocity):
+            most = float(fastest(given))
+            velocity = _vector(axis * most / _section(template, axis))
     columns = dict(template.attributes)
     columns["velocity"] = np.broadcast_to(np.asarray(velocity, np.float64), (len(template), 3))
     moving = Particles(columns, template.materials, template.spacing, template.time)
-    return Emitter(moving, velocity if carries_keys(velocity) else _vector(velocity), max(start, 0.0), end)
+    return Emitter(
+        moving,
+        velocity if carries_keys(velocity) else _vector(velocity),
+        max(start, 0.0),
+        end,
+        metering=metering,
+        inherit=0.01 * inherit_velocity,
+        path=_path(settings, kept, path, prim, travel),
+    )
+
+
+def _in_volume(template: Particles, rate: float, unit: FlowUnit) -> float:
+    """Return a rate in m^3/s."""
+    if unit is FlowUnit.VOLUME:
+        return rate
+    return scaled_keys(rate, float(np.asarray(template["volume"], float).sum() / np.asarray(template["mass"], float).sum()))
+
+
+def _section(template: Particles, axis: np.ndarray) -> float:
+    """Return the area of the stream of a template [m^2]: its volume over its length."""
+    layers = round(float(np.ptp(template["position"] @ axis)) / template.spacing) + 1.0
+    return float(np.asarray(template["volume"], float).sum()) / (layers * template.spacing)
 
 
 @node(category="Emit", label="Drops", version=2, preflight=_dropped)
@@ -143,10 +277,10 @@ def emit_drops(
     middle = template["position"].mean(axis=0)
     drops, shares = [], _scattered(count, spread, np.random.default_rng([seed, 2]))
     angles = np.random.default_rng([seed, 3]).uniform(-0.5, 0.5, (count, 3)) * np.asarray(turn)
-    for number in range(count):
-        time = Clock.of(settings).seconds(start_frame + number * interval)
-        rotation = rotation_matrix(tuple(angles[number]))
-        offset = middle - rotation @ middle + shares[number] * np.asarray(spread)
+    for which in range(count):
+        time = Clock.of(settings).seconds(start_frame + which * interval)
+        rotation = rotation_matrix(tuple(angles[which]))
+        offset = middle - rotation @ middle + shares[which] * np.asarray(spread)
         first, second, third = map(_vector, rotation)
         drops.append(Drop(float(time), (first, second, third), _vector(offset)))
     seen = tuple(drop for drop in drops if drop.time >= 0.0)

@@ -142,7 +142,7 @@ class SolverState:
         solver.time, solver.substeps_done = begin if others else facts["time"], facts["substeps"]
         for n, stream in enumerate(solver.matter.streams):
             state = self._arrays.get(f"nozzle {n}")
-            if isinstance(stream, Stream) and state is not None and (not others or len(state) == len(stream.crossing)):
+            if isinstance(stream, Stream) and state is not None and (not others or stream.fits(state)):
                 stream.restore(state)
         choice = facts["choice"]
         if not others or (choice and len(choice[2]) == len(solver.candidates.names)):

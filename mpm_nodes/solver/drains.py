@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpm_nodes.data import Drain, Fact, Facts, Reduction, StepContext
+from mpm_nodes.data import Drain, Fact, Facts, Moment, Reduction, SpatialField, StepContext
 from mpm_nodes.kernels.fields.marking import mark
 from mpm_nodes.solver.field_programs import program_of_fields, rows_of
 from mpm_nodes.solver.forces import block_centres, placement_of
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["drain"]
+__all__ = ["drain", "inside"]
 
 DRAINED = Facts(
     "drained",
@@ -39,12 +39,23 @@ def drain(particles: ParticleStore, drains: Sequence[Drain], step: StepContext) 
     gone = np.zeros(particles.count, bool)
     taken: list[tuple[int, float]] = []
     for each in drains:
-        program = program_of_fields([each.field], moment, of_particles=True)
-        marks = np.empty(particles.count, bool)
-        given = program.with_own(rows_of(particles, moment), particles.count)
-        mark(placement_of(particles), particles.ranges, block_centres(particles), given, program.registers[0], marks)
-        marks &= ~gone
+        marks = inside(particles, each.field, moment) & ~gone
         taken.append((int(marks.sum()), float(particles.rows("mass")[0][marks].sum(dtype=float))))
         gone |= marks
     particles.delete(gone)
     step.tell(DRAINED, particles=tuple(count for count, _ in taken), mass=tuple(mass for _, mass in taken))
+
+
+def inside(particles: ParticleStore, field: SpatialField, moment: Moment) -> np.ndarray:
+    """Return which particles lie where a field is above 1/2, shape (count,), bool.
+
+    Args:
+        particles: Particles.
+        field: A field of numbers.
+        moment: When it is taken.
+    """
+    program = program_of_fields([field], moment, of_particles=True)
+    marks = np.empty(particles.count, bool)
+    given = program.with_own(rows_of(particles, moment), particles.count)
+    mark(placement_of(particles), particles.ranges, block_centres(particles), given, program.registers[0], marks)
+    return marks

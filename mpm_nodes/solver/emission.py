@@ -13,24 +13,22 @@ Symbols
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import BIRTH, Emitter, Material, MpmNodesError, Particles
+from mpm_nodes.data import BIRTH, CurvePath, Emitter, Material, MpmNodesError, Particles
 from mpm_nodes.graph.time import keys
 from mpm_nodes.graph.time.clock import Clock, FrameClock
 
 SAME_TIME = 1e-9
 """Share of a template's length within which a layer counts as out: rounding must not move it to the next substep."""
+NEAR = 1e-3
+"""Frames over which the velocity along a path is taken."""
 KNOTS = 16
 """Places a frame at which the length of a stream with a keyed velocity is tabled."""
-
-
-def emission_of(emitter: Emitter, material_index: np.ndarray, clock: Clock | None = None) -> Stream | Drops:
-    """Return what brings the particles of an emitter into a solve (arguments as `Stream`'s)."""
-    return (Drops if emitter.drops else Stream)(emitter, material_index, Clock() if clock is None else clock)
 
 
 class Flow:
@@ -86,12 +84,14 @@ class _Nozzle:
         now: The same at the end of the frame.
         begin: Simulated seconds at the beginning of the frame.
         end: Simulated seconds at its end.
+        course: Where its path has led it, and how fast it leads it on, at simulated seconds [m], [m/s]; None without a path.
     """
 
     before: np.ndarray
     now: np.ndarray
     begin: float = 0.0
     end: float = 0.0
+    course: Callable[[float], tuple[np.ndarray, np.ndarray]] | None = None
 
     @property
     def moves(self) -> bool:
@@ -100,14 +100,35 @@ class _Nozzle:
 
     def at(self, who: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
         """Return places [m] and velocities [m/s] of some of its particles at simulated times, each of shape (m, 3)."""
-        if not self.moves:
-            return self.now[who], 0.0
-        share = np.clip((times - self.begin) / (self.end - self.begin), 0.0, 1.0)[:, None]
-        motion = self.now[who] - self.before[who]
-        return self.before[who] + share * motion, motion / (self.end - self.begin)
+        places: np.ndarray
+        speeds: np.ndarray | float
+        if self.moves:
+            share = np.clip((times - self.begin) / (self.end - self.begin), 0.0, 1.0)[:, None]
+            motion = self.now[who] - self.before[who]
+            places, speeds = self.before[who] + share * motion, motion / (self.end - self.begin)
+        else:
+            places, speeds = self.now[who], 0.0
+        if self.course is not None and len(times):
+            led = [self.course(float(time)) for time in times]
+            places, speeds = places + [place for place, _ in led], speeds + np.array([speed for _, speed in led])
+        return places, speeds
 
 
-class Stream:
+class Source:
+    """What streams and drops have in common: what is due comes in, and time alone says what is due."""
+
+    def mark(self) -> Callable[[], None]:
+        """Return what puts it back to where it is now, where a frame is solved again."""
+        return lambda: None
+
+    def admitted(
+        self, columns: Mapping[str, np.ndarray], particles: Any, total: Callable[[np.ndarray], np.ndarray], frame: float
+    ) -> Mapping[str, np.ndarray] | None:
+        """Return what of the columns from `between` comes in: all."""
+        return columns
+
+
+class Stream(Source):
     """One streaming emitter of a solve.
 
     Args:
@@ -135,7 +156,8 @@ class Stream:
         self.emitter, self.columns, self.moved = emitter, _columns(emitter.template, material_index), False
         self._lay_out(emitter.template)
         place = np.asarray(emitter.template["position"], np.float64)
-        self.nozzle = _Nozzle(place, place)
+        self._course = None if emitter.path is None else course(emitter.path, clock)
+        self.nozzle = _Nozzle(place, place, course=self._course)
 
     def _lay_out(self, template: Particles) -> None:
         """Lay the template out along the stream."""
@@ -153,13 +175,13 @@ class Stream:
         last, now = self.nozzle.now, np.asarray(emitter.template["position"], np.float64)
         self.emitter, self.columns = emitter, _columns(emitter.template, material_index)
         if np.array_equal(now, last):
-            self.nozzle = _Nozzle(last, last)
+            self.nozzle = _Nozzle(last, last, course=self._course)
             return
         self.moved, before = True, last
         if not _moved_evenly(last, now, emitter.template.spacing):
             before = now - now.mean(axis=0) + last.mean(axis=0)
             self._lay_out(emitter.template)
-        self.nozzle = _Nozzle(before, now, clock.begin, clock.end)
+        self.nozzle = _Nozzle(before, now, clock.begin, clock.end, self._course)
 
     def lasts_beyond(self, time: float) -> bool:
         """Whether something may come after simulated seconds."""
@@ -172,9 +194,13 @@ class Stream:
     def restore(self, state: np.ndarray) -> None:
         """Put the nozzle where `state` said that it stood."""
         place = state[:, :3].copy()
-        self.nozzle, self.crossing, self.moved = _Nozzle(place, place), state[:, 3].copy(), True
+        self.nozzle, self.crossing, self.moved = _Nozzle(place, place, course=self._course), state[:, 3].copy(), True
         spacing = self.emitter.template.spacing
         self.length = (np.rint(np.ptp(self.crossing) / spacing) + 1.0) * spacing
+
+    def fits(self, state: np.ndarray) -> bool:
+        """Whether a state, of a solve with other settings, is one of this template."""
+        return len(state) == len(self.crossing)
 
     def between(self, begin: float, end: float) -> Mapping[str, np.ndarray] | None:
         """Return the columns of the particles that come out in (begin, end], simulated seconds.
@@ -198,10 +224,14 @@ class Stream:
         velocity = np.array([self.flow.velocity(t) for t in times]) if self.flow.keyed else self.flow.velocity(low)[None]
         directions = velocity / np.maximum(np.linalg.norm(velocity, axis=1, keepdims=True), 1e-300)
         places, carried = self.nozzle.at(who, times)
-        velocity = np.broadcast_to(velocity + carried, (len(who), 3))
+        velocity = np.broadcast_to(velocity + self.emitter.inherit * carried, (len(who), 3))
+        places = places + self.crossing[who, None] * directions + (end - times)[:, None] * velocity
+        return self._born(who, times, places, velocity)
+
+    def _born(self, who: np.ndarray, times: np.ndarray, places: np.ndarray, velocity: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the columns of particles of the template (`who`), born at simulated seconds, at places and with velocities."""
         columns = {name: column[who] for name, column in self.columns.items()}
-        columns["position"] = places + self.crossing[who, None] * directions + (end - times)[:, None] * velocity
-        columns["velocity"] = velocity
+        columns["position"], columns["velocity"] = places, velocity
         if BIRTH in columns:
             columns[BIRTH] = times
         return columns
@@ -212,7 +242,7 @@ class Stream:
         return np.maximum(np.floor(passed + (-SAME_TIME if over else SAME_TIME)) + 1, 0).astype(int)
 
 
-class Drops:
+class Drops(Source):
     """One dropping emitter of a solve: every copy appears whole, moved by its velocity to the end of that substep.
 
     Args:
@@ -260,6 +290,27 @@ class Drops:
         if BIRTH in columns:
             columns[BIRTH] = np.repeat([time for time, _ in due], len(self.columns[BIRTH]))
         return columns
+
+
+def course(path: CurvePath, clock: Clock) -> Callable[[float], tuple[np.ndarray, np.ndarray]]:
+    """Return a function from simulated seconds to how far a path has led since its start frame [m], and its velocity [m/s].
+
+    A jump of stepped keys has no velocity: of the differences before and after the slower one counts.
+    """
+    keyed, start = keys.carries_keys(path.travel), path.at(float(path.travel))
+    away, still = clock.simulated(clock.origin + NEAR), np.zeros(3)
+
+    def at(simulated: float) -> np.ndarray:
+        return path.at(float(keys.at(path.travel, clock.frame_at(simulated))))
+
+    def led(simulated: float) -> tuple[np.ndarray, np.ndarray]:
+        if not keyed:
+            return still, still
+        here = at(simulated)
+        both = (here - at(max(simulated - away, 0.0))) / away, (at(simulated + away) - here) / away
+        return here - start, min(both, key=lambda each: float(np.linalg.norm(each)))
+
+    return led
 
 
 def material_indices(template: Particles, materials: tuple[Material, ...]) -> np.ndarray:

@@ -11,7 +11,8 @@ from mpm_nodes.data import Emitter, Material, MpmNodesError, Particles, merge_ma
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.physics import with_further
 from mpm_nodes.solver.coefficients import KeyedMaterials
-from mpm_nodes.solver.emission import Drops, Stream, emission_of
+from mpm_nodes.solver.emission import Drops, Stream
+from mpm_nodes.solver.metering import emission_of
 
 __all__ = ["SourceMatter", "matter_of"]
 

@@ -39,6 +39,7 @@ from mpm_nodes.solver.exchanges import exchange_goals
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.initial import completed, measure_gradients, origin_of
 from mpm_nodes.solver.matter import matter_of
+from mpm_nodes.solver.metering import tell
 from mpm_nodes.solver.plates import Splines
 from mpm_nodes.solver.program import Program
 from mpm_nodes.solver.ranks.refusals import refuse_plates
@@ -232,6 +233,7 @@ class SubstepSolver:
         """Return what puts the solver back to where it is now, but for the seconds that its stages took; it may be called again."""
         rollback, tried = Rollback(self), self.candidates
         held, index, substeps_done = (tried.choice, tried.own_dt), tried.index, self.substeps_done
+        streams = [stream.mark() for stream in self.matter.streams]
 
         def come_back() -> None:
             seconds = dict(self.stage_seconds)
@@ -240,6 +242,8 @@ class SubstepSolver:
             (tried.choice, tried.own_dt), self.substeps_done = held, substeps_done
             self.choose(index)
             self.forget_past()
+            for back in streams:
+                back()
 
         return come_back
 
@@ -315,7 +319,14 @@ class SubstepSolver:
         for stream in self.matter.streams:
             columns = stream.between(begin, end)
             if columns is not None:
+                columns = stream.admitted(columns, self.particles, self.share.totals, self._frame_at(end))
+            if columns is not None:
                 self._add(completed(columns, stream.emitter.template, self.matter.materials, self.matter.dtype))
+        tell(self.matter.streams, self.step_context)
+
+    def _frame_at(self, time: float) -> float:
+        """Return the frame at simulated seconds, before all keys where no graph says what frames are."""
+        return -math.inf if self.step_context.frame_at is None else self.step_context.frame_at(time)
 
     def run_stages(self, dt: float | None, time_left: float, check_cancel: Callable[[], None], keep: bool = False) -> float:
         """Run the stages of one substep on the particles, without emitters and without advancing the time; returns dt [s].

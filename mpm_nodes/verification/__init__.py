@@ -44,6 +44,7 @@ _MODULES = (
     "implicit_stability",
     "seeding",
     "moving_liquid",
+    "emission",
     "slabs",
     "pressure_solves",
 )

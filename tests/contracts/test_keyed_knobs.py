@@ -78,7 +78,7 @@ def facts(value: Any) -> Any:
 # ---------------------------------------------------------------- files
 @pytest.fixture(scope="module")
 def files(tmp_path_factory) -> dict[str, Path]:
-    """Write a turning ball, a mesh that grows, and points that fly, over frames 1 to 6, and a picture."""
+    """Write a turning ball, a mesh that grows, points that fly, over frames 1 to 6, a straight curve, and a picture."""
     from pxr import Sdf, Usd, UsdGeom, Vt
 
     from mpm_nodes.nodes.collider_motion import box_mesh
@@ -109,13 +109,27 @@ def files(tmp_path_factory) -> dict[str, Path]:
             prim.CreateFaceVertexCountsAttr().Set(box.counts.tolist())
             prim.CreateFaceVertexIndicesAttr().Set(box.indices.tolist())
         stage.GetRootLayer().Save()
+    stage = Usd.Stage.CreateNew(str(folder / "curve.usda"))
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    way = UsdGeom.BasisCurves.Define(stage, "/way")
+    way.CreateTypeAttr("linear")
+    way.CreatePointsAttr([(0.0, 0.0, 0.0), (1.0, 0.0, 0.0)])
+    way.CreateCurveVertexCountsAttr([2])
+    stage.GetRootLayer().Save()
     pixels = np.arange(0, 250, 10, dtype=np.uint8).reshape(5, 5)
     Image.fromarray(pixels).save(folder / "picture.png")
-    names = {"ball": "ball.0001.vdb", "mesh": "mesh.usda", "points": "points.usda", "picture": "picture.png"}
+    names = {
+        "ball": "ball.0001.vdb",
+        "mesh": "mesh.usda",
+        "points": "points.usda",
+        "curve": "curve.usda",
+        "picture": "picture.png",
+    }
     return {kind: folder / name for kind, name in names.items()}
 
 
 PATHS = {"emit_level_set": "ball", "emit_mesh": "mesh", "collide_vdb": "ball", "collide_usd": "mesh"}
+PATHS["emit_stream"] = "curve"
 PATHS |= dict.fromkeys(("read_points", "retime_points", "emit_secondary"), "points")
 PATHS |= {"field_vdb": "ball", "field_primvar": "mesh", "field_image": "picture"}
 TENSE = {"sampled_surface"}
@@ -129,6 +143,8 @@ def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, 
     if declaration.id in TENSE:
         matter = graph.add("material_surface_tension", "tense", material=matter)
     block = graph.add("emit_box", "block", material=matter, size=(0.2,) * 3, velocity=(1.0, 0.0, 0.0))
+    if declaration.id == "emit_stream":  # a nozzle that moves
+        graph.nodes["block"].knobs["centre"] = {"keys": [[1, [0.0, 1.0, 0.0], "linear"], [LAST, [0.1, 1.0, 0.0], "linear"]]}
     given: dict[str, Any] = {}
     if declaration.id in PATHS:
         given["path"] = str(files[PATHS[declaration.id]])

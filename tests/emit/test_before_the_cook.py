@@ -193,7 +193,7 @@ def test_the_estimate_of_a_stream_is_what_comes_whatever_its_template(tmp_path: 
     """To 1 % of a disc from a mesh, a ball, a flat box, one askew, two boxes in one; to 3 % where few points stand for many."""
     from mpm_nodes.graph.cook.evaluator import Evaluator
     from mpm_nodes.graph.time.clock import Clock
-    from mpm_nodes.solver.emission import emission_of
+    from mpm_nodes.solver.metering import emission_of
 
     if cell < 0.05:
         monkeypatch.setattr("mpm_nodes.nodes.seeding.FEW_SEEDS", 0)

@@ -7,7 +7,8 @@ from mpm_nodes.data import GraphSettings, Material, MpmNodesError, Particles
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.nodes import emit, streams
 from mpm_nodes.nodes.colours import colour_particles
-from mpm_nodes.solver.emission import Drops, emission_of
+from mpm_nodes.solver.emission import Drops
+from mpm_nodes.solver.metering import emission_of
 from mpm_nodes.solver.run import SubstepSolver
 
 SETTINGS = GraphSettings(cell_size=0.1, fps=24.0, start=5)

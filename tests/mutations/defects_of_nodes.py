@@ -54,8 +54,8 @@ DEFECTS = (
     Defect(
         "a stream's estimate forgets its length of time",
         "mpm_nodes/nodes/bodies.py",
-        "return flow.rate * (end - begin) if math.isfinite(end) else math.inf",
-        "return flow.rate",
+        "return min(flow.rate * (end - begin), flow.most)",
+        "return min(flow.rate, flow.most)",
         f"{_BEFORE}::test_the_estimate_of_a_stream_is_what_comes",
     ),
     Defect(

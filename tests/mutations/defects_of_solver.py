@@ -334,8 +334,8 @@ DEFECTS = (
     Defect(
         "a resumed nozzle forgets its distances to the exit",
         "mpm_nodes/solver/emission.py",
-        "_Nozzle(place, place), state[:, 3].copy(), True",
-        "_Nozzle(place, place), self.crossing, True",
+        "_Nozzle(place, place, course=self._course), state[:, 3].copy(), True",
+        "_Nozzle(place, place, course=self._course), self.crossing, True",
         "tests/solver/test_keyed_solve.py::test_keyed_materials_survive_a_resume",
     ),
     Defect(

@@ -18,6 +18,7 @@ from mpm_nodes.data import (
     CollisionRule,
     Emitter,
     Material,
+    Metering,
     Particles,
     SurfaceField,
     SurfaceTension,
@@ -169,6 +170,20 @@ def surroundings(streams: bool = False, matter: Particles | None = None) -> dict
     return found
 
 
+def metered() -> dict[str, Any]:
+    """Return a nozzle in the matter across ranks, which looks for room and fills a region, and one that is done in the middle."""
+    drowned, above = bar(SYRUP, (8, 1, 3), (1.3, 0.2, 0.05)), bar(SYRUP, (8, 1, 3), (1.3, 0.9, 0.05))
+    region = field_shape(centre=(1.8, 0.2, 0.2), radius=0.5)
+    fills = Metering(rate=0.3, volume=0.165, region=region, room=True)
+    return {
+        **surroundings(),
+        "emitters": [
+            Emitter(drowned, (0.3, -1.5, 0.0), metering=fills),
+            Emitter(above, (0.3, -1.5, 0.0), metering=Metering(rate=0.4, volume=0.008)),
+        ],
+    }
+
+
 SOURCES_RULE = {"avoid_a_void.coverage": 0.876, "avoid_a_void.give_back": 0.0}  # which puts particles in here
 FOAM = {"preset": "continuum_foam", "set": {"resampling_interval": 20, **SOURCES_RULE}}
 FLIP = {"preset": "explicit_apic", "set": {"transfer": "flip", "kernel": "cubic"}}
@@ -230,6 +245,7 @@ SCENES: dict[str, Any] = {
         surroundings(True, warm(uneven(bar(TENSE_WAX, (8, 1, 3), (1.3, 0.9, 0.05))))),
     ),
     "liquid": lambda: (swirling(SYRUP), "explicit_apic", surroundings(True, bar(SYRUP, (8, 1, 3), (1.3, 0.9, 0.05)))),
+    "metered": lambda: (swirling(SYRUP), "explicit_apic", metered()),
     "forces": lambda: (swirling(SNOW), "explicit_apic", {**surroundings(streams=True), "forces": FORCES}),
     "travelling": lambda: (swirling(SNOW, drift=4.0), "explicit_apic", {"gravity": (0.0, 0.0, 0.0)}),
 }

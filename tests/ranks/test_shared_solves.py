@@ -81,6 +81,10 @@ def test_ranks_equal_one_after_200_substeps(scene, ranks, alone, on_ranks, tmp_p
         assert all(told[name] for name in ("phases melted", "phases frozen", "heat from_bodies", "heat from_air", "heat surface"))
     if scene == "ambient":
         assert told["heat from_air"] and told["heat from_sources"]
+    if scene == "metered":  # one finds no room and is full in the end, one is done
+        streams = solver.matter.streams
+        assert streams[0].closed and streams[0].born and solver.step_context.report["emitted"]["without_room"][0]
+        assert streams[1].born == 64
     if scene == "bodies":
         assert len(np.unique(expected["body"])) == 3
     if scene in ("travelling", "drops"):

@@ -143,6 +143,11 @@ def reached(cooked: Cooked, frame: int, within: float) -> float:
     return float((np.concatenate(near) < within**2).mean())
 
 
+def volume(cooked: Cooked, frame: int) -> float:
+    """Return the volume of all particles at rest [cm^3]."""
+    return 1e6 * float(cooked.at(frame)["volume"].sum(dtype=float))
+
+
 MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
     "cheese_on_monkey": {
         "particles": lambda c: len(c.at(60)),
@@ -181,6 +186,18 @@ MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
         "mean speed at frame 57 [m/s]": lambda c: np.linalg.norm(c.at(57)["velocity"], axis=1).mean(dtype=float),
         "mean height at frame 57; that of the letters is 0.395 [m]": lambda c: c.x(57).mean(dtype=float),
         "highest particle at frame 72, when they have fallen [m]": lambda c: c.x(72).max(),
+    },
+    "piped_cream": {
+        "volume at frame 25: 13 cm^3/s over a second [cm^3]": lambda c: volume(c, 25),
+        "volume at the end: the integral of the keys [cm^3]": lambda c: volume(c, 65),
+        "height of the rosette at the end [m]": lambda c: c.x(65).max(),
+        "its width across at the end [m]": lambda c: np.ptp(c.x(65, 0)),
+    },
+    "honey_jar": {
+        "volume at frame 25: 80 g/s over a second [cm^3]": lambda c: volume(c, 25),
+        "volume at the end: as much as the jar is to hold [cm^3]": lambda c: volume(c, 61),
+        "particles outside of the jar at the end": lambda c: float((np.hypot(c.x(61, 0), c.x(61, 2)) > 0.035).sum()),
+        "depth of the honey at the end, twice that of its middle [m]": lambda c: 2.0 * c.x(61).mean(dtype=float),
     },
 }
 """By sample and number as samples/README.md calls it: how to measure it."""

@@ -125,6 +125,13 @@ def most(value: float) -> float:
     return float(max(key[1] for key in value.keys)) if isinstance(value, KeyedNumber) else float(value)
 
 
+def scaled_keys(value: float, factor: float) -> float:
+    """Return a number, or all keys of one that carries them, times a factor."""
+    if not isinstance(value, KeyedNumber):
+        return value * factor
+    return KeyedNumber([(frame, each * factor, mode) for frame, each, mode in value.keys])
+
+
 # ---------------------------------------------------------------- key lists
 
 
