@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import hashlib
 import warnings
 import zlib
 from typing import Any
@@ -28,6 +29,7 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
+from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.bodies import passed_on
 from mpm_nodes.nodes.fields import constant, number, place, scaled, tried
 from mpm_nodes.nodes.fields_of_particles import own
@@ -59,6 +61,7 @@ def _with_goals(told: PreflightContext) -> dict[str, Any]:
 def set_goal(
     particles: Particles,
     goal: Many[Particles],
+    kept: Kept = NOTHING_KEPT,
     *,
     match: A[GoalMatch, NotKeyable("particles get their goals once")] = GoalMatch.NEAREST,
 ) -> Particles:
@@ -92,7 +95,8 @@ def set_goal(
         if room < ROOM * matter:
             message = f"the points stand for {room:.3g} m^3, and the matter has {matter:.3g}: it will be squeezed"
             warnings.warn(f"set_goal.goal: {message}; make the goal larger, or take less matter", stacklevel=2)
-        there = rearranged(start, particles.spacing, there, points.spacing)
+        apart, digest = (particles.spacing, points.spacing), hashlib.sha256(start.tobytes() + there.tobytes()).hexdigest()
+        there = kept.get(("goals", digest, apart), lambda: rearranged(start, apart[0], there, apart[1]))
     else:
         ids = np.asarray(particles.attributes.get("id", np.arange(len(start))))
         its = np.asarray(goal[0]["id"] if len(goal) == 1 and "id" in goal[0] else np.arange(len(there)))

@@ -28,6 +28,7 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.kernels.level_sets.level_set import SPHERE, PosedLevelSets
 from mpm_nodes.nodes.fields import field_shape
+from mpm_nodes.nodes.fields_of_particles import field_attribute
 from mpm_nodes.nodes.forces import force_vortex, force_wind
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import push, surround
@@ -214,6 +215,7 @@ TENSION_HEAT = {"preset": "surface_tension_heat", "set": {**WETTED, **HEAT["set"
 FORCES = [
     force_vortex(strength=20.0, inward=5.0, speed_limit=3.0),
     force_wind(velocity=(1.0, 0.0, 0.5), drag=2.0, mask=field_shape(radius=1.0, falloff=0.5)),
+    force_wind(velocity=(0.0, 0.0, 1.0), drag=0.5, mask=field_attribute(attribute="speed")),
 ]
 AMBIENT = [Ambient(Wave(320.0, 30.0), 2e3, Wave(0.6, 0.4)), Ambient(source=Wave(0.0, 4e5))]
 SCENES: dict[str, Any] = {

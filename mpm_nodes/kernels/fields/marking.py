@@ -21,7 +21,8 @@ def _mark_at(k, placement, ranges, corners, program, wanted, scratch, marks):
     run_at(operations, (0, uniform), numbers, grids, 0.0, 0.0, 0.0, registers)
     for p in range(ranges[k, 0], ranges[k, 1]):
         x, y, z = cx + cell * offset[p], cy + cell * offset[stride + p], cz + cell * offset[2 * stride + p]
-        fill_own(own, p, registers)
+        if own[2] > 0:
+            fill_own(own, p, registers)
         run_at(operations, (uniform, rows), numbers, grids, x, y, z, registers)
         marks[p] = registers[3 * wanted] > 0.5
 

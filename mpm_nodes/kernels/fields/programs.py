@@ -280,7 +280,8 @@ def _evaluate_at(k, places, program, scratch, found):
     registers = plain(scratch[k])
     run_at(operations, (0, uniform), numbers, grids, 0.0, 0.0, 0.0, registers)
     for p in range(CHUNK * k, min(CHUNK * k + CHUNK, places.shape[0])):
-        fill_own(own, p, registers)
+        if own[2] > 0:
+            fill_own(own, p, registers)
         run_at(operations, (uniform, count), numbers, grids, places[p, 0], places[p, 1], places[p, 2], registers)
         for axis in range(3):
             found[p, axis] = registers[3 * (count - 1) + axis]

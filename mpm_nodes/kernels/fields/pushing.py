@@ -143,7 +143,8 @@ def _push_at(k, cloud, matter, where, program, forces, dt, work):
         x = cx + cell * offset[p]
         y = cy + cell * offset[stride + p]
         z = cz + cell * offset[2 * stride + p]
-        fill_own(own, p, registers)
+        if own[2] > 0:  # a call costs as much as a uniform force
+            fill_own(own, p, registers)
         run_at(operations, (uniform, rows), numbers, grids, x, y, z, registers)
         m = float(mass[p])
         place = cell / size * offset[p], cell / size * offset[stride + p], cell / size * offset[2 * stride + p]
