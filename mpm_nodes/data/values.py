@@ -321,6 +321,8 @@ class Collider:
             angle everywhere.
         still: Whether it is known to stand still in every frame.
         adhesion: Tension that it holds matter by before it lets go [Pa], used by `CollisionRule.SEPARATE`; keys travel in it.
+        friction_factor: Factor on the friction of places on its surface, in the world; they may change. None: 1 everywhere.
+        adhesion_factor: The same of the adhesion.
         look: Name of how renderers shade its mesh (`materials.looks`); empty: as a plain body, or as the floor where it is level.
     """
 
@@ -339,6 +341,8 @@ class Collider:
     wetting: SpaceField | None = None
     still: bool = False
     temperatures: SpaceField | None = None
+    friction_factor: SpaceField | None = None
+    adhesion_factor: SpaceField | None = None
     look: str = ""
     adhesion: float = 0.0
 

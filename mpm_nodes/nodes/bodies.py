@@ -108,7 +108,8 @@ def marks(told: PreflightContext, *ports: str, adds: Collection[str] = ()) -> di
 
 def collider_passed_on(told: PreflightContext) -> dict[str, Any]:
     """Preflight of a node that gives on the collider that is wired into its port `collider`."""
-    totals = {fact: told.total("collider", fact) for fact in ("carries", "mesh_points", "still_points", "tempered", "sticks")}
+    counted = ("carries", "mesh_points", "still_points", "tempered", "sticks", "painted")
+    totals = {fact: told.total("collider", fact) for fact in counted}
     return {**totals, **{fact: told.distinct("collider", fact) for fact in ("rods", "solids")}}
 
 

@@ -106,12 +106,15 @@ def _refuse_untold(told: PreflightContext) -> None:
     from mpm_nodes.graph.plan.substeps import plan_substeps, resolve
     from mpm_nodes.solver.contact_forces import refuse_untold_contacts
 
-    sticks = told.total("colliders", "sticks") > 0
-    if not (sticks or told.knobs["contact_forces"]):
-        return
-    resolved = resolve(told.knobs["substeps"])
-    what = "solve.colliders: matter sticks to one by adhesion" if sticks else "solve.contact_forces: forces are asked for"
-    refuse_untold_contacts([plan_substeps(each) for each in (resolved, *resolved.others)], what)
+    asked = {
+        "solve.colliders: matter sticks to one by adhesion": told.total("colliders", "sticks"),
+        "solve.colliders: collider_contact varies one": told.total("colliders", "painted"),
+        "solve.contact_forces: forces are asked for": told.knobs["contact_forces"],
+    }
+    what = next((each for each, holds in asked.items() if holds), "")
+    if what:
+        resolved = resolve(told.knobs["substeps"])
+        refuse_untold_contacts([plan_substeps(each) for each in (resolved, *resolved.others)], what)
 
 
 def _middle(settings: GraphSettings) -> float:

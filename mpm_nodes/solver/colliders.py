@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mpm_nodes.data import COLLIDERS, Collider, CollisionRule, Limit, MpmNodesError, Walls
+from mpm_nodes.data.ambient import at_frame
 from mpm_nodes.graph.time import keys
 from mpm_nodes.graph.time.clock import FrameClock
 from mpm_nodes.kernels.collisions import contact_rows, node_surfaces, response, sides
@@ -78,6 +79,7 @@ class ColliderSet(Store):
         fastest: Bound on the speed of any body during this frame [m/s], for the choice of dt.
         fastest_name: Name of the body that it is the speed of; "" for a wall.
         marked: What `sides` found of a grid's nodes by these plates; None: nothing yet.
+        painted: Whether friction or adhesion of any varies over it.
         sticks: Whether matter sticks to any by a strength.
         volume: Where it does, (-, -, -, volume of the matter) of the grid's nodes, flat [m^3]; the solver writes it.
 
@@ -126,6 +128,7 @@ class ColliderSet(Store):
         self._plates_speed = max(own, default=0.0) / self._pace
         self.marked: Any = None
         self.sticks = any(keys.most(collider.adhesion) > 0.0 for collider in self.colliders)
+        self.painted = any(each is not None for one in self.colliders for each in (one.friction_factor, one.adhesion_factor))
         self.volume = np.zeros(0, self.dtype)
         self._free = None if len(free) == len(shapes) else np.array(free, np.int64)
         self._times = np.zeros(2)
@@ -319,13 +322,38 @@ class ColliderSet(Store):
         found = self._contacts.filled(
             grid.packed, lambda found, blocks: collision_grid.list_contacts(found, blocks, view, motion, walls, bodies, told)
         )
+        if self.painted:
+            self._paint(grid, found)
         response.leave_pinched_images(found, np.flatnonzero(found.counts), grid.slots(), self._contacts.following())
         return found
 
+    def _paint(self, grid: GridStore, found: contact_rows.ContactList) -> None:
+        """Give the contacts of bodies that vary over their surface the friction and adhesion of where their nodes are."""
+        places = found.places[_listed_rows(found)].astype(np.int64)
+        rows = places[:, contact_rows.SURFACE_PLACE]
+        body, node = found.rows[rows, contact_rows.LEVEL], places[:, contact_rows.NODE_PLACE]
+        frame = -np.inf if self._clock is None else self._clock.frame_at(float(self._times.mean()))
+        for b, collider in enumerate(self.colliders):
+            mine = np.flatnonzero((body == b) & (rows >= contact_rows.WALL_ROWS))
+            block, inner = node[mine] // 64, node[mine] % 64
+            index = 4.0 * grid.coord[block] + np.stack([inner >> 4, (inner >> 2) & 3, inner & 3], axis=1)
+            where = grid.origin + grid.h * index
+            factors = {contact_rows.FRICTION_OF: collider.friction_factor, contact_rows.PULL: collider.adhesion_factor}
+            for column, factor in factors.items():
+                if factor is not None and len(mine):
+                    found.rows[rows[mine], column] *= at_frame(factor, frame).at(where)
+
     def collide_particles(self, particles: ParticleStore) -> None:
-        """Apply bodies and walls to the particles' paths, but those that clamp; delete those beyond a deleting wall."""
+        """Apply bodies and walls to the particles' paths, but those that clamp; delete those beyond a deleting wall.
+
+        Bodies whose friction varies rub on the grid alone.
+        """
         doomed, free = np.zeros(particles.count if self.walls.deletes else 0, np.uint8), self._free
         walls, bodies = self.shapes()
+        varied = [b for b, collider in enumerate(self.colliders) if collider.friction_factor is not None]
+        if varied:
+            bodies = bodies._replace(real=bodies.real.copy())
+            bodies.real[varied, FRICTION] = 0.0
         collision_paths.collide_particle_paths(
             self.particle_blocks(particles),
             particles.array("velocity"),

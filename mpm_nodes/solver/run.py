@@ -209,6 +209,8 @@ class SubstepSolver:
         )
         if self.colliders.sticks:
             refuse_untold_contacts(self.candidates.plans, "colliders: matter sticks to one by adhesion")
+        if self.colliders.painted:
+            refuse_untold_contacts(self.candidates.plans, "colliders: friction or adhesion of one varies over it")
         self.particles.travelled = math.inf  # the plates may be others
         if self.share.several:
             refuse_plates(self.colliders)

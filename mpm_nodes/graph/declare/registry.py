@@ -30,6 +30,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.streams",
     "mpm_nodes.nodes.measure",
     "mpm_nodes.nodes.collide",
+    "mpm_nodes.nodes.collider_contacts",
     "mpm_nodes.nodes.fields",
     "mpm_nodes.nodes.fields_of_bodies",
     "mpm_nodes.nodes.fields_of_files",
