@@ -44,8 +44,8 @@ from mpm_nodes.kernels.level_sets.level_set import (
 )
 from mpm_nodes.kernels.level_sets.sheet_fields import ThinSheet, sheet_lattices
 from mpm_nodes.materials.values import FloatType
-from mpm_nodes.solver.contact_forces import centres_of
-from mpm_nodes.solver.contact_lists import ContactLists
+from mpm_nodes.solver.contact_forces import centres_of, volumes_of_nodes
+from mpm_nodes.solver.contact_lists import ContactLists, listed_rows, told_of
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.plates import Splines, find_sheets, is_plate
 from mpm_nodes.solver.state import ParticleStore
@@ -278,7 +278,7 @@ class ColliderSet(Store):
         total = int(contacts.counts.sum())
         given = np.zeros(3 * len(contacts.places) if tells else 0)
         if not total:
-            return self._told_of(contacts, given)
+            return told_of(contacts, given)
         head, tail, again = self._contacts.chains(total)
         following = self._contacts.following()
         level_start, again_start = (np.empty(len(self.colliders) + 7, np.int64) for _ in range(2))
@@ -287,20 +287,14 @@ class ColliderSet(Store):
         response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), contacts, chains, given)
         if grid.copies is not None:
             sides.hand_out(grid.copies.places, grid.copies.master, grid.array("velocity"))
-        return self._told_of(contacts, given)
-
-    @staticmethod
-    def _told_of(found: contact_rows.ContactList, given: np.ndarray) -> tuple[np.ndarray, ...]:
-        listed = _listed_rows(found) if len(given) else np.zeros(0, np.int64)
-        node, image, level, _ = found.places[listed].astype(np.int64).T
-        return node, image, found.ratios[listed], level, given.reshape(-1, 3)[listed]
+        return told_of(contacts, given)
 
     def grid_contacts(self, grid: GridStore) -> np.ndarray:
         """Return the contacts of grid nodes with bodies and walls: rows of `kernels.collisions.contact_rows`, float64."""
         if self.idle or not grid.count:
             return np.empty((0, contact_rows.COLUMNS))
         found = self._listed(grid)
-        listed = _listed_rows(found)
+        listed = listed_rows(found)
         places = found.places[listed]
         rows = found.rows[places[:, contact_rows.SURFACE_PLACE]]
         rows[:, contact_rows.NODE], rows[:, contact_rows.FELLOW] = places[:, :2].T
@@ -310,6 +304,8 @@ class ColliderSet(Store):
     def _listed(self, grid: GridStore) -> contact_rows.ContactList:
         """Return the contacts of the grid's nodes."""
         copies = _NO_COPIES if grid.copies is None else grid.copies[:3]
+        if self.sticks and len(self.volume) < 256 * grid.count:  # a caller that is no stage
+            self.volume = volumes_of_nodes(grid)
         numbers = np.array([grid.least_mass]), np.array([grid.spline])
         view = contact_rows.GridView(grid.array("momentum"), grid.coord, grid.packed, _around(grid), *numbers, self.volume, *copies)
         motion, (walls, bodies) = (grid.h, grid.origin - self.origin, self._dt), self.shapes()
@@ -329,7 +325,7 @@ class ColliderSet(Store):
 
     def _paint(self, grid: GridStore, found: contact_rows.ContactList) -> None:
         """Give the contacts of bodies that vary over their surface the friction and adhesion of where their nodes are."""
-        places = found.places[_listed_rows(found)].astype(np.int64)
+        places = found.places[listed_rows(found)].astype(np.int64)
         rows = places[:, contact_rows.SURFACE_PLACE]
         body, node = found.rows[rows, contact_rows.LEVEL], places[:, contact_rows.NODE_PLACE]
         frame = -np.inf if self._clock is None else self._clock.frame_at(float(self._times.mean()))
@@ -384,12 +380,6 @@ class ColliderSet(Store):
 
 
 _NO_COPIES = (np.zeros(0, np.int64), np.zeros((0, 4), np.int64), np.zeros(0, np.int32))
-
-
-def _listed_rows(found: contact_rows.ContactList) -> np.ndarray:
-    """Return the rows of all contacts, block by block."""
-    before = np.cumsum(found.counts) - found.counts
-    return np.arange(int(found.counts.sum())) + np.repeat(found.start - before, found.counts)
 
 
 def _around(grid: GridStore) -> np.ndarray:

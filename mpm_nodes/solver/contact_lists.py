@@ -8,7 +8,7 @@ import numpy as np
 
 from mpm_nodes.kernels.collisions.contact_rows import COLUMNS, PLACES, WALL_ROWS, ContactList
 
-__all__ = ["ContactLists"]
+__all__ = ["ContactLists", "listed_rows", "told_of"]
 
 SPARE = 8
 """Rows that a block has beyond the contacts that it had in the substep before."""
@@ -72,3 +72,21 @@ class ContactLists:
             self._rows, self._places, self._ratios = np.empty((room, COLUMNS)), np.empty((room, PLACES), np.int32), np.empty(room)
             self._rows[:held], self._places[:held], self._ratios[:held] = rows, places, ratios
         return ContactList(start, stop, counts, self._rows, self._places, self._ratios)
+
+
+def listed_rows(found: ContactList) -> np.ndarray:
+    """Return the rows of all contacts, block by block."""
+    before = np.cumsum(found.counts) - found.counts
+    return np.arange(int(found.counts.sum())) + np.repeat(found.start - before, found.counts)
+
+
+def told_of(found: ContactList, given: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return node, image, r, place among bodies and walls of each contact, and the impulse that it gave to its body, shape (n, 3).
+
+    Args:
+        found: The contacts.
+        given: Three impulses a row of `found`, flat [N s]; empty where nobody asked: then no contact is told.
+    """
+    listed = listed_rows(found) if len(given) else np.zeros(0, np.int64)
+    node, image, level, _ = found.places[listed].astype(np.int64).T
+    return node, image, found.ratios[listed], level, given.reshape(-1, 3)[listed]

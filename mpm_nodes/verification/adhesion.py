@@ -86,6 +86,7 @@ class Adhesion(VerificationProblem):
 
     name = "adhesion"
     source = "textbook (equilibrium)"
+    slow = True
 
     def findings(self) -> Iterator[Finding]:
         """Hang lighter and heavier blocks."""
@@ -116,6 +117,7 @@ class CohesiveFriction(VerificationProblem):
 
     name = "cohesive_friction"
     source = "Coulomb's law with cohesion"
+    slow = True
 
     def findings(self) -> Iterator[Finding]:
         """Draw it along."""
@@ -147,6 +149,7 @@ class ContactForces(VerificationProblem):
 
     name = "contact_forces"
     source = "textbook (equilibrium)"
+    slow = True
 
     def findings(self) -> Iterator[Finding]:
         """Weigh blocks, and hang up a bar."""

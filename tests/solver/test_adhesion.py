@@ -128,6 +128,20 @@ def test_a_corner_pulls_with_each_of_its_bodies_once():
 
 
 @pytest.mark.parametrize("preset", PRESETS)
+def test_checked_mode_finds_nothing_and_tells_the_same(preset):
+    """Stages run twice: reads and writes are as declared, and forces count once."""
+    told = []
+    for checked in (False, True):
+        ceiling = collide_plane(FrameContext(1), centre=(0.0, 0.3, 0.0), rotation=(180.0, 0.0, 0.0), adhesion=5e3, friction=0.3)
+        run = SubstepSolver(cube(JELLY), preset, cell_size=0.1, dtype=np.float64, colliders=[ceiling], checked=checked)
+        run.step_context.contact_forces = True
+        for _ in range(3):
+            run.step(1e-3)
+        told.append(run.step_context.report["contact_forces"]["force"])
+    assert told[0] == pytest.approx(told[1], rel=1e-9) and told[0][1] < 0.0
+
+
+@pytest.mark.parametrize("preset", PRESETS)
 def test_what_is_torn_off_is_pulled_back_by_the_adhesion(preset):
     """A load of hundred times the adhesion: in the first substep the ceiling pulls by A times the area."""
     ceiling = collide_plane(FrameContext(1), centre=(0.0, 0.3, 0.0), rotation=(180.0, 0.0, 0.0), adhesion=500.0)
