@@ -304,7 +304,7 @@ class ColliderSet(Store):
     def _listed(self, grid: GridStore) -> contact_rows.ContactList:
         """Return the contacts of the grid's nodes."""
         copies = _NO_COPIES if grid.copies is None else grid.copies[:3]
-        if self.sticks and len(self.volume) < 256 * grid.count:  # a caller that is no stage
+        if self.sticks and len(self.volume) < 256 * grid.count:  # for callers outside of the solver
             self.volume = volumes_of_nodes(grid)
         numbers = np.array([grid.least_mass]), np.array([grid.spline])
         view = contact_rows.GridView(grid.array("momentum"), grid.coord, grid.packed, _around(grid), *numbers, self.volume, *copies)
