@@ -31,7 +31,7 @@ def test_a_relative_base_is_joined_once(name, base, tmp_path, monkeypatch):
     graph = Graph(base=None if base is None else Path(base))
     material = graph.add("material_neo_hookean", "matter")
     wired = {"material": material, "particles": graph.add("emit_box", "block", material=material)}
-    wired["collider"] = graph.add("collide_plane", "ground")
+    wired["collider"], wired["template"] = graph.add("collide_plane", "ground"), wired["particles"]
     ports = {port: source for port, source in wired.items() if graph.registry.get(name).port(port)}
     node = graph.add(name, "reader", **ports, **dict.fromkeys(READERS[name], "missing.0001.usd"))
     with pytest.raises(MpmNodesError) as caught:

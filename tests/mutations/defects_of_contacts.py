@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from defect import Defect
 
-_TESTS = "tests/solver/test_adhesion.py"
+_TESTS = "tests/solver/test_sticking.py"
 _HANGS = f"{_TESTS}::test_a_block_hangs_until_its_weight_exceeds_the_adhesion"
 _LOSES = f"{_TESTS}::test_what_bodies_are_given_is_what_the_matter_loses"
 

@@ -143,6 +143,7 @@ def documents(registry: Registry, samples: Path) -> list[Document]:
     settings = {"cell_size": 0.05, "fps": 24.0, "start": 1, "end": 3}
     every = {f"n_{name}": _node(declaration, registry) for name, declaration in registry.nodes().items()}
     every["n_solve"]["knobs"]["substeps"] = "incompressible"  # a bulk modulus of the projection is refused without one
+    every["n_solve"]["inputs"].pop("ambient")  # which substeps with heat alone take
     every["n_material_thermal"]["knobs"]["freezing_temperature"] = 300.0  # what has a melt melts
     wires = {
         "material_surfactant.material": "material_surface_tension",
@@ -167,8 +168,9 @@ def _node(declaration: NodeDeclaration, registry: Registry) -> Document:
     for port in declaration.ports:
         for name, other in registry.nodes().items():
             fitting = [output.name for output in other.outputs if port.accepts(output.type)]
-            if declaration.id.startswith("force_") and port.name == "field" and name != "field_vector":
-                continue  # of the fields, forces take those of vectors
+            of_vectors = declaration.id.startswith("force_") and port.name == "field"
+            if name.startswith("field_") and name != ("field_vector" if of_vectors else "field_constant"):
+                continue  # of the fields, forces take those of vectors, and all else those of numbers
             if fitting and name != declaration.id and not any(knob.kind == "path" for knob in other.knobs):
                 inputs[port.name] = f"n_{name}.{fitting[0]}"
                 break

@@ -49,8 +49,8 @@ class _Force:
         field, axis = self.field, self.thing.matrix_world.to_3x3() @ Vector((0.0, 0.0, 1.0))
         axis = tuple(axis.normalized()) if axis.length else (0.0, 0.0, 1.0)
         if field.type == "DRAG":
-            forces = [self._drag(kind, "linear_drag", False)] if field.linear_drag or not field.quadratic_drag else []
-            forces += [self._drag(kind, "quadratic_drag", True)] if field.quadratic_drag else []
+            forces = [self._slowing(kind, "linear_drag", False)] if field.linear_drag or not field.quadratic_drag else []
+            forces += [self._slowing(kind, "quadratic_drag", True)] if field.quadratic_drag else []
         elif field.type == "FORCE":
             forces = [self._placed(kind, radius=NEAR)]
             self._follow(forces[0], "strength", "strength", -1.0)
@@ -58,7 +58,7 @@ class _Force:
             forces = [self._placed(kind, radius=1.0, falloff=-1.0)]
             self._follow(forces[0], "strength", "strength")
             if field.harmonic_damping:
-                forces.append(self._drag("force_wind", "harmonic_damping", False))
+                forces.append(self._slowing("force_wind", "harmonic_damping", False))
         elif field.type == "VORTEX":
             forces = [self._placed(kind, radius=NEAR, axis=axis)]
             self._follow(forces[0], "strength", "strength")
@@ -94,7 +94,7 @@ class _Force:
         node.scene_object = self.thing
         return node
 
-    def _drag(self, kind, member, quadratic):
+    def _slowing(self, kind, member, quadratic):
         node = self._node(kind, 0.0, velocity=(0.0, 0.0, 0.0), quadratic=quadratic)
         self._follow(node, "drag", member, 1.0 / self.unit if quadratic else 1.0)
         return node
