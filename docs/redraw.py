@@ -45,6 +45,18 @@ TOPICS = {
     "soap_on_water tears_of_wine beads_on_string",
 }
 """Folders of the sheets."""
+DIRECTING: dict[str, Any] = {
+    "letters_goal": ((0.15, 0.5, 1.75), (0.0, 0.3, 0.0), 1.4, (480, 300)),
+    "piped_cream": None,
+    "honey_jar": None,
+    "pinned_jelly": ((0.55, 0.95, 1.6), (-0.05, 0.3, 0.0), 1.25, (480, 390)),
+    "filled_bar": ((0.1, 0.19, 0.36), (0.0, 0.07, 0.0), 1.25, (480, 360)),
+    "sink": ((0.45, 0.72, 0.62), (0.0, 0.07, 0.0), 1.45, (480, 360)),
+}
+"""Samples that `cook` cooks, in the folder directing: where their cameras stand and look [m], focal length in widths,
+pixels; None: where `render` puts it."""
+FRAMES = {"letters_goal": (1, 32, 38, 56)}
+"""Frames of sheets that are not those where most happens."""
 FRONT = {
     "foam_stream": 36,
     "caramel": 64,
@@ -100,6 +112,8 @@ def _of_samples() -> Iterator[Drawn]:
     for topic, names in TOPICS.items():
         for name in names.split():
             yield _sample(f"{topic}/{name}.jpg", name, f"mpm-nodes sample {name} --engine cycles")
+    for name in DIRECTING:
+        yield _sample(f"directing/{name}.jpg", name, f"python docs/redraw.py {name}")
     yield _sample("demo.jpg", "demo", "mpm-nodes demo --engine cycles")
     for name, frame in FRONT.items():
         told = "demo" if name == "demo" else f"sample {name}"
@@ -322,7 +336,7 @@ def _draw_sample(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Ite
             yield drawn, _rendered(folder, [FRONT[name]], FRONT_SIZE, sample)[0]
             continue
         path = contact_sheet(
-            folder, argparse.Namespace(engine="cycles", events="none"), None, _picture(sample)._replace(samples=SAMPLES)
+            folder, argparse.Namespace(engine="cycles", events="none"), FRAMES.get(name), _picture(sample)._replace(samples=SAMPLES)
         )
         with Image.open(path) as sheet:
             yield drawn, sheet.convert("RGB")
@@ -349,7 +363,7 @@ def _cook_sample(name: str, changes: tuple[str, ...], scratch: Path, cooked: Pat
     for there in () if cooked is None else (cooked / name, cooked):
         if list(there.glob("r0*")):
             return latest_revision(there)
-    told = ["demo"] if name == "demo" else ["sample", name]
+    told = ["demo"] if name == "demo" else ["cook", f"{ROOT}/samples/{name}.json"] if name in DIRECTING else ["sample", name]
     sets = [word for text in changes for word in ("--set", text)]
     _command(*told, "--out", str(scratch / "out"), "--events", "none", *sets)
     return latest_revision(scratch / "out")
@@ -364,13 +378,27 @@ def _command(*words: str) -> None:
 
 
 def _sample_of(name: str) -> Any:
-    """Return a sample as the command knows it; None for the demo."""
+    """Return a sample as the command knows it, with its camera; None for the demo."""
+    if name in DIRECTING:
+        return argparse.Namespace(colour_by="", show=None, white=0.0, camera=_camera(name))
     from mpm_nodes.commands.packaged_samples import samples_folder
 
     samples_folder()
     from mpm_nodes_samples.reproduction import index
 
     return index.SAMPLES.get(name)
+
+
+def _camera(name: str) -> Any:
+    """Return the camera of a directing sample; None for that of `render`."""
+    if DIRECTING[name] is None:
+        return None
+    from mpm_nodes.commands.packaged_samples import samples_folder
+
+    samples_folder()
+    from mpm_nodes_samples.reproduction.entries import Camera
+
+    return Camera(*DIRECTING[name])
 
 
 def _picture(sample: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from mpm_nodes.solver.blocks import wrapped
 from mpm_nodes.solver.field_programs import FieldProgram, changes, program_of_fields, rows_of
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["Delivered", "block_centres", "placement_of", "push_particles", "vary"]
+__all__ = ["Delivered", "block_centres", "placement_of", "push_particles", "turns"]
 
 
 class Delivered(NamedTuple):
@@ -106,18 +106,28 @@ def block_centres(particles: ParticleStore) -> np.ndarray:
     return np.asarray(particles.origin + particles.h * (4.0 * particles.block_coord + 3.5), float)
 
 
-def vary(forces: Sequence[BodyForce]) -> bool:
-    """Return whether keys, files or time change what forces give within a frame."""
+def turns(forces: Sequence[BodyForce], begin: float, end: float) -> list[float] | None:
+    """Return the frames at which what forces give may turn sharply, after `begin` until `end`; None where it never changes.
+
+    Keys turn it, and frames of a course; between them it goes on as it began.
+    """
     fields = [each for force in forces for each in (force.value, force.rate) if each is not None]
-    seen: set[int] = set()
+    numbers: list[Any] = [force.most_speed for force in forces]
+    found: list[float] = []
+    seen, varies = set(map(id, fields)), False
     while fields:
         field = fields.pop()
-        if field.operation == "COURSE" or any(map(changes, field.numbers)):
-            return True
+        if field.operation == "COURSE":
+            varies, found = True, [*found, *field.numbers]
+        else:
+            numbers += field.numbers
         fresh = [each for each in field.inputs if id(each) not in seen]
         seen.update(map(id, fresh))
         fields += fresh
-    return False
+    for number in numbers:
+        varies = varies or changes(number)
+        found += [float(key[0]) for key in number.keys] if keys.carries_keys(number) else []
+    return sorted({frame for frame in found if begin < frame <= end}) if varies else None
 
 
 def _table(forces: Sequence[BodyForce], moment: Moment) -> _Table:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -15,11 +16,12 @@ SAMPLES = ROOT / "samples"
 
 @dataclass
 class Cooked:
-    """A cooked sample: its folder, stage and warnings."""
+    """A cooked sample: its folder, stage, warnings, and what its solve told by frame."""
 
     folder: Path
     stage: str
     warnings: tuple[str, ...]
+    told: tuple[Mapping[str, Any], ...] = ()
     _kept: dict[int, object] = field(default_factory=dict)
 
     def at(self, frame: int):
@@ -33,6 +35,11 @@ class Cooked:
     def x(self, frame: int, axis: int = 1) -> np.ndarray:
         """Return one coordinate of all particles [m]."""
         return self.at(frame)["position"][:, axis]
+
+    def moved(self, ids: np.ndarray, since: int, until: int) -> np.ndarray:
+        """Return how far particles have moved between two frames, shape (n, 3) [m]."""
+        first, last = (self.at(frame)["position"][np.argsort(self.at(frame)["id"])] for frame in (since, until))
+        return (last.astype(float) - first)[ids]
 
 
 def claims() -> dict[str, dict[str, tuple[float, float]]]:

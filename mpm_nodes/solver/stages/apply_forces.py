@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 from mpm_nodes.data import A, Fact, Facts, Limit, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
 from mpm_nodes.graph.declare import costs, shared_among_ranks, stage
-from mpm_nodes.solver.forces import push_particles, vary
+from mpm_nodes.solver.forces import push_particles, turns
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["apply_forces"]
@@ -22,20 +23,26 @@ PUSHED = Facts(
 )
 
 
-AHEAD = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""Shares of the longest step at which forces with keys are measured before it: one may begin within the step."""
-
-
 def _longest_step(
     particles: A[ParticleStore, Reads("position", "velocity", "mass", "volume")], step: StepContext, *, cfl: float
 ) -> float:
-    """Return the step in which the largest acceleration, of the substep before or to come, moves a particle by `cfl` cells [s]."""
+    """Return the step in which the largest acceleration, of the substep before or to come, moves a particle by `cfl` cells [s].
+
+    Forces with keys are also measured where a key turns them before the longest step is over, and at its end: one may begin there.
+    """
     if not step.forces or not particles.count:
         return math.inf
     ahead = min(step.time_left, step.dt_max)
-    if step.strongest is None or vary(step.forces):
-        moments = [step.moment(share * ahead) for share in (AHEAD if step.frame_at is not None else AHEAD[:1])]
-        step.strongest = max(push_particles(particles, step.forces, moment, 0.0)[1] for moment in moments)
+    begin, end = step.moment(0.0), step.moment(ahead)
+    sharp = None if step.frame_at is None else turns(step.forces, begin.frame, end.frame)
+    found = [0.0 if step.strongest is None else step.strongest]
+    if step.strongest is None:
+        found.append(push_particles(particles, step.forces, begin, 0.0)[1])
+    for frame in [] if sharp is None else {*sharp, end.frame}:
+        share = (frame - begin.frame) / (end.frame - begin.frame) if end.frame > begin.frame else 1.0
+        at = dataclasses.replace(step.moment(share * ahead), frame=frame)
+        found.append(push_particles(particles, step.forces, at, 0.0)[1])
+    step.strongest = max(found)
     return math.sqrt(cfl * step.cell_size / step.strongest) if step.strongest > 0.0 else math.inf
 
 
