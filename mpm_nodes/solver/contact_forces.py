@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpm_nodes.data import Fact, Facts, MpmNodesError, Reduction, StepContext
+from mpm_nodes.data import Fact, Facts, MpmNodesError, Reduction
 from mpm_nodes.kernels.collisions import sides
 from mpm_nodes.kernels.level_sets.level_set import KEY_LATTICES, KIND, LEVEL_SET, POSE
 from mpm_nodes.kernels.transfers import fields, scatter
@@ -15,12 +15,11 @@ from mpm_nodes.solver.ranks.halo import adding_up
 from mpm_nodes.solver.rows import aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from mpm_nodes.graph.plan.substeps import SubstepPlan
-    from mpm_nodes.solver.colliders import ColliderSet
 
-__all__ = ["CONTACT_FORCES", "refuse_untold_contacts", "tell_forces", "volumes_of_nodes"]
+__all__ = ["CONTACT_FORCES", "centres_of", "refuse_untold_contacts", "volumes_of_nodes"]
 
 CONTACT_FORCES = Facts(
     "contact_forces",
@@ -64,42 +63,6 @@ def volumes_of_nodes(grid: GridStore) -> np.ndarray:
     if grid.copies is not None:
         sides.join_copies(grid.copies.places, grid.copies.master, found, np.zeros_like(found))
     return found
-
-
-def tell_forces(step: StepContext, colliders: ColliderSet, grid: GridStore, contacts: Iterable[np.ndarray]) -> None:
-    """Tell the forces and torques of a substep on the bodies.
-
-    Args:
-        step: The substep.
-        colliders: The bodies, as posed last.
-        grid: The grid of the contacts.
-        contacts: Of each contact its node, its image (-1: none), r, its place among bodies and walls, and the impulse on the body,
-            shape (n, 3) [N s].
-    """
-    node, image, ratio, level, given = contacts
-    count = len(colliders.colliders)
-    mine = (level >= 0) & (level < count)
-    if grid.halo.own is not None:
-        mine &= grid.halo.own[node >> 6]
-    node, image, ratio, level, given = node[mine], image[mine], ratio[mine, None], level[mine], given[mine]
-    # a contact acts where the surface cuts the line from the node to its image, which takes - r of its impulse
-    outside = np.where(image >= 0, image, node)
-    place = _places(grid, node)
-    place += ratio / (1.0 - ratio) * (place - _places(grid, outside))
-    arm = place - (colliders.centres() + colliders.origin - grid.origin)[level]
-    both = np.concatenate([given, np.cross(arm, given)], axis=1) / colliders.frame_length
-    sums = np.array([np.bincount(level, both[:, axis], count) for axis in range(6)]).T
-    names = tuple(collider.name for collider in colliders.colliders)
-    step.tell(
-        CONTACT_FORCES, colliders=names, force=tuple(sums[:, :3].ravel().tolist()), torque=tuple(sums[:, 3:].ravel().tolist())
-    )
-
-
-def _places(grid: GridStore, node: np.ndarray) -> np.ndarray:
-    """Return places of nodes from the grid's origin [m], shape (n, 3)."""
-    block, rest = np.divmod(node, 64)
-    inside = np.stack([rest >> 4, (rest >> 2) & 3, rest & 3], axis=1)
-    return np.asarray(grid.h * (4.0 * grid.coord[block] + inside), float)
 
 
 def centres_of(integer: np.ndarray, real: np.ndarray, centres: np.ndarray) -> np.ndarray:

@@ -114,7 +114,7 @@ class _Nozzle:
         return places, speeds
 
 
-class Source:
+class Brought:
     """What streams and drops have in common: what is due comes in, and time alone says what is due."""
 
     def mark(self) -> Callable[[], None]:
@@ -128,7 +128,7 @@ class Source:
         return columns
 
 
-class Stream(Source):
+class Stream(Brought):
     """One streaming emitter of a solve.
 
     Args:
@@ -242,7 +242,7 @@ class Stream(Source):
         return np.maximum(np.floor(passed + (-SAME_TIME if over else SAME_TIME)) + 1, 0).astype(int)
 
 
-class Drops(Source):
+class Drops(Brought):
     """One dropping emitter of a solve: every copy appears whole, moved by its velocity to the end of that substep.
 
     Args:

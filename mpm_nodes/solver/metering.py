@@ -25,7 +25,7 @@ from mpm_nodes.graph.time.clock import Clock, FrameClock
 from mpm_nodes.solver.drains import inside
 from mpm_nodes.solver.emission import SAME_TIME, Drops, Stream
 from mpm_nodes.solver.field_programs import field_values
-from mpm_nodes.solver.room import Surroundings
+from mpm_nodes.solver.room import RoomAround
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["EMITTED", "MeteredStream", "emission_of", "tell"]
@@ -206,7 +206,7 @@ class MeteredStream(Stream):
         """
         keep, around = np.ones(len(columns["position"]), bool), None
         if self.metering.room:
-            around = Surroundings(columns["position"], particles, total)
+            around = RoomAround(columns["position"], particles, total)
             keep = around.free(self.each)
             self.without_room += int((~keep).sum())
         if self._by_matter:

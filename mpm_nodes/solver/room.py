@@ -17,7 +17,7 @@ import numpy as np
 from mpm_nodes.solver.forces import block_centres
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["Surroundings", "filled_share"]
+__all__ = ["RoomAround", "filled_share"]
 
 WIDE = 2.0
 """Cells between nodes: on fewer, how particles lie to each other shows more than how many they are."""
@@ -27,7 +27,7 @@ FULL = 1.05
 """Share of the room around a place that is filled, from which on nothing is born there: matter at rest lies within this."""
 
 
-class Surroundings:
+class RoomAround:
     """The matter around places.
 
     Args:
@@ -116,7 +116,7 @@ def filled_share(places: np.ndarray, particles: ParticleStore) -> np.ndarray:
         places: [m], shape (n, 3).
         particles: The matter.
     """
-    return Surroundings(places, particles).filled
+    return RoomAround(places, particles).filled
 
 
 def _nodes(cells: np.ndarray, shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

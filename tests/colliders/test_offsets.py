@@ -220,14 +220,15 @@ def test_what_a_contact_takes_from_a_node_its_image_answers_for(offset, monkeypa
     """On a sticky floor v_i = r v_j, by the least change in the mass norm: m_j dv_j + sum r m_i dv_i = 0 for every image j."""
     met = []
 
-    def collided(colliders, grid):
+    def collided(colliders, grid, tells):
         found = colliders._listed(grid)
         rows = np.concatenate([np.arange(a, a + n) for a, n in zip(found.start, found.counts, strict=True)])
         (node, image), ratio = found.places[rows, :2].T.copy(), found.ratios[rows].copy()
         before = np.array(grid.array("velocity"), float).reshape(-1, 4)[:, :3]
-        collide(colliders, grid)
+        told = collide(colliders, grid, tells)
         after = np.array(grid.array("velocity"), float).reshape(-1, 4)[:, :3]
         met.append((node, image, ratio, before, after, np.array(grid.array("momentum"), float).reshape(-1, 4)[:, 3]))
+        return told
 
     collide = ColliderSet.collide_grid
     monkeypatch.setattr(ColliderSet, "collide_grid", collided)

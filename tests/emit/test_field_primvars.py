@@ -17,7 +17,7 @@ from mpm_nodes.graph.time.keys import KeyedNumber
 from mpm_nodes.nodes.collider_motion import key_frames
 from mpm_nodes.nodes.fields_of_files import field_primvar
 from mpm_nodes.solver.field_programs import field_values
-from mpm_nodes.solver.forces import BodyForce, vary
+from mpm_nodes.solver.forces import BodyForce, turns
 
 Sdf, Usd, UsdGeom = (pytest.importorskip(f"pxr.{name}") for name in ("Sdf", "Usd", "UsdGeom"))
 SETTINGS = GraphSettings(cell_size=0.1, start=1, end=11)
@@ -75,8 +75,8 @@ def test_values_change_within_a_frame(tmp_path):
         for frame in (end - 1.0, end - 0.7, end - 0.25, float(end)) if end > 1 else (1.0,):
             more = min(frame - 1.0, 11.0 - frame)
             np.testing.assert_allclose(field_values(found, places, frame) - even, more, atol=1e-5)
-    assert vary([BodyForce(read(path, 6))])
-    assert not vary([BodyForce(read(floor(tmp_path / "still.usda", {1: [0.0, 1.0, 1.0, 0.0]}), 6))])
+    assert turns([BodyForce(read(path, 6))], 5.0, 6.0)
+    assert turns([BodyForce(read(floor(tmp_path / "still.usda", {1: [0.0, 1.0, 1.0, 0.0]}), 6))], 5.0, 6.0) is None
 
 
 def test_the_frame_of_the_file_may_be_another_one(tmp_path):

@@ -263,7 +263,7 @@ DEFECTS = (
     ),
     Defect(
         "sequences of retired nodes are a frame early",
-        "mpm_nodes/nodes/retired.py",
+        "mpm_nodes/physics/retired_nodes.py",
         "else offset + 1",
         "else offset",
         "tests/graph/test_retired_nodes.py::test_the_nodes_of_today_stand_for_it",

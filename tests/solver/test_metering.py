@@ -22,7 +22,7 @@ from mpm_nodes.nodes.fields import FieldShape, field_shape
 from mpm_nodes.nodes.profiles import parabolic
 from mpm_nodes.nodes.streams import FlowUnit, Profile, emit_stream
 from mpm_nodes.solver.metering import MeteredStream
-from mpm_nodes.solver.room import Surroundings, filled_share
+from mpm_nodes.solver.room import RoomAround, filled_share
 from mpm_nodes.solver.run import SubstepSolver
 
 SETTINGS = GraphSettings(cell_size=0.02, fps=24.0, start=1, end=49)
@@ -173,9 +173,9 @@ def test_room_is_where_no_matter_is():
     solver = SubstepSolver(block_of((-0.2, -0.2, -0.2), (0.2, 0.2, 0.2)), cell_size=0.02)
     places = np.array([[0.0, 0.0, 0.0], [0.2, 0.0, 0.0], [0.3, 0.0, 0.0]])
     np.testing.assert_allclose(filled_share(places, solver.particles), [1.0, 0.5, 0.0], atol=0.05)
-    full = Surroundings(np.zeros((1, 3)), solver.particles)
+    full = RoomAround(np.zeros((1, 3)), solver.particles)
     assert full.free(1e-6).all() and not full.free(64e-6).any()  # one more of 64 around it, or as much as there is
-    crowd = Surroundings(np.zeros((20, 3)), solver.particles).free(1e-6)
+    crowd = RoomAround(np.zeros((20, 3)), solver.particles).free(1e-6)
     assert 0 < crowd.sum() < 20 and crowd[: crowd.sum()].all()  # one after the other, until it is full
 
 
@@ -183,7 +183,7 @@ def test_what_is_born_in_matter_presses_it():
     """Into a full block a particle brings its volume: J of it and of those around falls by as much, together."""
     solver = SubstepSolver(block_of((-0.2, -0.2, -0.2), (0.2, 0.2, 0.2)), cell_size=0.02, dtype=np.float64)
     columns = {"position": np.zeros((1, 3)), "material": np.zeros(1, np.int32)}
-    born = Surroundings(columns["position"], solver.particles).press(columns, np.ones(1, bool), 1e-6)
+    born = RoomAround(columns["position"], solver.particles).press(columns, np.ones(1, bool), 1e-6)
     change = solver.particles.unpack("volume_change")
     assert born["volume_change"][0] < -0.003 and change.min() < -0.003 and (change <= 1e-12).all()
     assert 1e-6 * (change.sum() + born["volume_change"][0]) == pytest.approx(-1e-6, rel=0.15)

@@ -115,7 +115,7 @@ class Knob:
         if self.kind == "table":
             return tuple((float(row[0]), float(row[1])) for row in raw)
         if self.kind in ("path", "output_path"):
-            return Path(raw)
+            return None if raw == "" and not self.required else Path(raw)  # hosts have no other word for none
         return {"bool": bool, "int": int, "float": float}.get(self.kind, lambda value: value)(raw)
 
     def sample(self, raw: Any, frame: float) -> Any:

@@ -195,7 +195,7 @@ class Plan:
         if knob.name in planned.substeps:
             return lineage.substeps_fact(planned.substeps[knob.name], frame)
         raw = planned.raw[knob.name]
-        if knob.kind == "path" and raw is not None:
+        if knob.kind == "path" and knob.convert(raw) is not None:
             return [to_json(knob.convert(raw)), self._file_fact(planned, knob, Path(raw), frame)]
         return lineage.knob_fact(knob, raw, frame, planned.declaration.wants_ctx)
 

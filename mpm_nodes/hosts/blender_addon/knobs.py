@@ -220,8 +220,8 @@ def _spelled(knob, seen):
     if kind == "substeps":
         return preset_settings.as_preset(*seen[:2])
     if kind in ("path", "output_path"):
-        if not seen and knob["required"]:
-            return memory.NOTHING
+        if not seen:
+            return memory.NOTHING if knob["required"] else knob["default"]
         return bpy.path.abspath(seen).replace("\\", "/") if seen.startswith("//") else seen
     return seen
 

@@ -246,7 +246,7 @@ def placement(node, seen, scene, frames):
     worlds, wanted = seen.worlds[thing], {knob["name"]: knob for knob in node.record["knobs"]}
     place = next(name for name in ("centre", "translate") if name in wanted)
     moves = node.record["time_dependent"] or _is_template(node)
-    if not (moves or wanted[place]["keyable"]):
+    if not (moves or node.record["category"] in ("Force", "Field")):  # their keys travel
         worlds, frames = worlds[:1], frames[:1]
     unit, where, turns, angles = metres(scene), [], [], None
     centre, extent = _box(node, thing, worlds[0], seen.first.get(thing, ()))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mpm_nodes.nodes.retired import Record, attribute, chosen, given, primvar_field, vdb_field
 from mpm_nodes.physics.contract import RetiredNode
+from mpm_nodes.physics.retired_nodes import Record, attribute, chosen, given, primvar_field, vdb_field
 
 __all__ = ["RETIRED"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import joins_copies, shared_among_ranks, stage
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.contact_forces import CONTACT_FORCES, tell_forces
+from mpm_nodes.solver.contact_forces import CONTACT_FORCES
+from mpm_nodes.solver.forces_on_bodies import tell_forces
 from mpm_nodes.solver.grid import GridStore
 
 

@@ -26,8 +26,9 @@ from mpm_nodes.kernels.composition.fragments import OwnLoops
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.materials.implicit_fragments import loops_of_energy
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.contact_forces import CONTACT_FORCES, tell_forces
+from mpm_nodes.solver.contact_forces import CONTACT_FORCES
 from mpm_nodes.solver.divergence import diverged
+from mpm_nodes.solver.forces_on_bodies import tell_forces
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.minimisation import Minimisation, MinimisationOutcome, MinimisationSettings
 from mpm_nodes.solver.sides import SharedOut
