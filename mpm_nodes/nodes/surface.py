@@ -13,9 +13,11 @@ import numpy as np
 from mpm_nodes.data import ATTRIBUTES, A, LevelSet, Mesh, Metres, MpmNodesError, Particles, Range, Unitless
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.nodes.bodies import marks
+from mpm_nodes.nodes.colours import COLOUR
 from mpm_nodes.nodes.derived import column, known_as, own_name, refuse_unknown
 from mpm_nodes.nodes.dressing import dressed, with_columns
 from mpm_nodes.nodes.libraries import OPENVDB
+from mpm_nodes.nodes.looks import REST, SECOND_REST
 from mpm_nodes.nodes.particle_surface import HALF_WIDTH, MOST, REACH, VOXEL, Shape, holding, level_set_of, volumes_of
 
 if TYPE_CHECKING:
@@ -196,9 +198,13 @@ def _shown(told: PreflightContext) -> dict[str, Any]:
     return _fogged(told)
 
 
+_VECTORS = (COLOUR, REST, SECOND_REST)
+"""Columns of nodes that are no attributes of the solver, and hold more than a number a particle."""
+
+
 def _is_number(name: str) -> bool:
     name = own_name(name)
-    return name not in ATTRIBUTES or ATTRIBUTES[name].shape == ()
+    return ATTRIBUTES[name].shape == () if name in ATTRIBUTES else name not in _VECTORS
 
 
 def _no_number(name: str, numbers: Iterable[str]) -> str:
