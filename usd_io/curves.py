@@ -65,6 +65,8 @@ def _line(curve: Any, points: np.ndarray) -> np.ndarray:
     if curve.GetTypeAttr().Get() == "linear":
         return np.concatenate([points, points[:1]]) if closed else points
     basis = curve.GetBasisAttr().Get()
+    if basis not in BASES:
+        raise InputError(f"curve {curve.GetPath()} has the basis '{basis}'; export it as {', '.join(BASES)} or linear")
     step = 3 if basis == "bezier" else 1
     if curve.GetWrapAttr().Get() == "pinned" and step == 1:  # as if its end points were repeated until it begins and ends there
         before, after = 2.0 * points[:1] - points[1:2], 2.0 * points[-1:] - points[-2:-1]

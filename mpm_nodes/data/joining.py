@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mpm_nodes.data.errors import MpmNodesError
 from mpm_nodes.data.values import Material, Particles
 
 __all__ = ["concatenate", "merge_materials"]
@@ -39,6 +40,12 @@ def concatenate(parts: Sequence[Particles]) -> Particles:
                 else:
                     column = known.rest_values(len(part))
             columns[name].append(column)
+    for name, given in columns.items():
+        kinds = {np.shape(each)[1:] for each in given}
+        if len(kinds) > 1:
+            raise MpmNodesError(
+                f"attribute '{name}' has numbers on some particles and vectors on others; name one of them otherwise"
+            )
     merged = {name: np.concatenate(column) for name, column in columns.items()} if parts else {"position": np.zeros((0, 3))}
     merged["id"] = np.arange(len(merged["position"]), dtype=np.int64)
     spacing = min((part.spacing for part in parts), default=0.01)

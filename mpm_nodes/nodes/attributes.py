@@ -47,6 +47,7 @@ _LIMITS = {
     "temperature": (0.0, math.inf),
     "tension_scale": (0.0, math.inf),
     "concentration": (0.0, 1.0),
+    "volume_change": (-0.99, math.inf),
 }
 """Least and largest values of attributes; what a field gives beyond them is brought back to them."""
 
@@ -124,7 +125,7 @@ def set_attribute(
     _refuse_misfit(attribute, field.vector)
     places = np.asarray(particles["position"], float)
     values = field_values(field, places, ctx.frame, columns_at_birth(particles))
-    if not np.isfinite(values).all():
+    if not (np.abs(values) <= np.finfo(np.float32).max).all():
         raise MpmNodesError(f"set_attribute.field: is not finite everywhere in the matter, for {attribute}")
     if combination is not FieldCombination.SET and attribute in particles and particles[attribute].shape != values.shape:
         raise MpmNodesError(

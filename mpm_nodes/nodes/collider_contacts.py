@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from mpm_nodes.data import Collider, FrameContext, SpatialField
+from mpm_nodes.data import Collider, CollisionRule, FrameContext, SpatialField
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.nodes.bodies import collider_passed_on
 from mpm_nodes.nodes.through_space import at_least, refuse_misfits, through_space
@@ -35,6 +35,10 @@ def collider_contact(
     Raises:
         MpmNodesError: A field is one of vectors, or reads particles.
     """
+
+    if collider.rule is not CollisionRule.SEPARATE and ctx.frame == ctx.settings.start:
+        message = f"collider_contact: '{collider.name}' has the rule {collider.rule.value}, and no friction to vary"
+        ctx.report("warning", where="collider", message=f"{message}; take the rule separate")
 
     def factor(name: str, field: SpatialField | None) -> Any:
         where = f"collider_contact.{name}"

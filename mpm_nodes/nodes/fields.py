@@ -316,7 +316,13 @@ def field_gradient(
 
 
 def gradient(field: SpatialField, step: float) -> SpatialField:
-    """Return the gradient of a field of numbers, by differences over a step [m] around each place."""
+    """Return the gradient of a field of numbers, by differences over a step [m] around each place.
+
+    Raises:
+        MpmNodesError: The field reads particles, whose neighbours it does not know.
+    """
+    if attributes_of(field):
+        raise MpmNodesError("the slope of a field is looked at beside particles, and this one reads them (field_attribute)")
     total: SpatialField | None = None
     for axis in np.eye(3):
         ends = [_shifted(field, (side * step * axis).tolist()) for side in (0.5, -0.5)]

@@ -373,7 +373,7 @@ def _picture(path: Path, channel: Channel) -> np.ndarray:
 
     try:
         with Image.open(path) as opened:
-            deep = opened.mode.startswith(("I", "F"))
+            deep = {"F": 1.0}.get(opened.mode, 65535.0) if opened.mode.startswith(("I", "F")) else 0.0  # what counts as 1
             picture = opened.convert("F") if deep else opened.convert("RGBA")
     except Exception as error:  # Pillow raises many kinds for files that are broken
         raise InputError(f"{path}: cannot be read as a picture ({error}); export it again as PNG") from None
@@ -383,8 +383,7 @@ def _picture(path: Path, channel: Channel) -> np.ndarray:
         picture = picture.resize((across, high), Image.Resampling.BOX)
     pixels = np.asarray(picture, np.float32)[::-1]
     if deep:
-        whole = 65535.0 if pixels.max(initial=0.0) > 1.0 else 1.0
-        grey = np.clip(pixels / whole, 0.0, 1.0)
+        grey = np.clip(pixels / np.float32(deep), 0.0, 1.0)
         pixels = np.stack([grey, grey, grey, np.ones_like(grey)], axis=-1)
     else:
         pixels = pixels / np.float32(255.0)

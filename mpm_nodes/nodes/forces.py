@@ -8,6 +8,7 @@ from mpm_nodes.data import (
     A,
     BodyForce,
     Drain,
+    GraphSettings,
     KilogramsPerCubicMetre,
     Metres,
     MetresPerSecond,
@@ -23,6 +24,8 @@ from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.fields import constant, gradient, number, place, scaled, tried
 
+_SETTINGS = GraphSettings()
+"""Those of a force that is made outside of a graph."""
 _Place = A[Vec3, Metres, KeysTravel()]
 _Speed = A[float, MetresPerSecond, Range(min=0.0, soft_max=20.0), KeysTravel()]
 _Acceleration = A[float, MetresPerSecondSquared, Range(soft_min=-50.0, soft_max=50.0), KeysTravel()]
@@ -167,6 +170,7 @@ def force_vortex(
 def force_attraction(
     mask: SpatialField | None = None,
     distance: SpatialField | None = None,
+    settings: GraphSettings = _SETTINGS,
     *,
     centre: _Place = (0.0, 0.0, 0.0),
     strength: _Acceleration = 10.0,
@@ -193,7 +197,7 @@ def force_attraction(
     if distance is None:
         arm = SpatialField("SUBTRACT", (constant(centre), place()), vector=True)
     else:
-        away = gradient(number("force_attraction.distance", distance), 0.01 * radius)
+        away = gradient(number("force_attraction.distance", distance), 0.25 * settings.cell_size)
         arm = scaled(SpatialField("NORMALIZE", (away,), vector=True), distance, constant(-1.0))
     reach = SpatialField("MAXIMUM", (SpatialField("LENGTH", (arm,)), constant(radius)))
     share = SpatialField("DIVIDE", (arm, reach), vector=True)

@@ -136,7 +136,7 @@ def force_goal(
         strength: Factor on the rate; key it: 0 before the matter sets out, and to let it fall.
         response: Least time ahead that it steers by: longer is softer, and arrives less exactly.
         speed_limit: Fastest velocity that it steers to; what has too far to go arrives later. 0: there is none.
-        acceleration_limit: Most that it accelerates. 0: there is none.
+        acceleration_limit: Most that it accelerates; what then cannot brake in time swings past its goal. 0: there is none.
 
     Raises:
         MpmNodesError: The mask is a field of vectors.

@@ -77,6 +77,7 @@ def _streamed(told: PreflightContext) -> dict[str, Any]:
     wired = told.inputs.get("region", ())
     known = wired[0].get("field") if wired else None
     region = known or (SpatialField("CONSTANT", (), (0.0, 0.0, 0.0), vector=wired[0].get("vector", False)) if wired else None)
+    _refuse_still(knobs["velocity"])
     _refuse_amounts(knobs["rate"], knobs["volume"], region)
     _path(told.settings, told.kept, knobs["path"], knobs["prim"], knobs["travel"])
     rate = knobs["rate"] if _rated(knobs["rate"]) else None
@@ -97,6 +98,11 @@ def _span(settings: GraphSettings, start_frame: float, duration: float) -> tuple
 def _rated(rate: float) -> bool:
     """Return whether a rate is given: above 0, or with keys."""
     return carries_keys(rate) or rate > 0.0
+
+
+def _refuse_still(velocity: Any) -> None:
+    if not fastest(velocity).any():
+        raise MpmNodesError("emit_stream.velocity: is zero, so nothing would flow; give a speed and a direction")
 
 
 def _refuse_amounts(rate: Any, volume: float, region: SpatialField | None) -> None:
@@ -194,8 +200,7 @@ def emit_stream(
     """
     if not len(template):
         raise MpmNodesError("emit_stream.template: holds no particles; wire an emitter that makes some")
-    if not any(velocity) and not carries_keys(velocity):
-        raise MpmNodesError("emit_stream.velocity: is zero, so nothing would flow; give a speed and a direction")
+    _refuse_still(velocity)
     _refuse_amounts(rate, volume, region)
     start, end = _span(settings, start_frame, duration)
     _warn_of_times(settings, start_frame, duration, end)
@@ -211,6 +216,10 @@ def emit_stream(
         )
     metering = None
     if _rated(rate) or volume > 0.0 or profile is not Profile.PLUG or room_only:
+        each = float(np.asarray(template["volume"], float).mean())
+        if 0.0 < volume < 0.5 * each:
+            told = f"{volume:g} m^3 is less than half a particle of {each:.3g} m^3: none comes"
+            warnings.warn(f"emit_stream.volume: {told}", stacklevel=2)
         factors = parabolic(template, axis) if profile is Profile.PARABOLIC else None
         given = _in_volume(template, rate, rate_unit) if _rated(rate) else None
         metering = Metering(given, volume or math.inf, region, factors, room_only)

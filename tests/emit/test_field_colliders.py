@@ -118,3 +118,24 @@ def test_a_sequence_of_level_sets_is_followed(tmp_path):
         found = field_values(field_of("collide_vdb", int(np.ceil(frame)), **knobs), PLACES, frame)
         near = np.abs(away - radius) < 0.08
         np.testing.assert_allclose(found[near], (away - radius)[near], atol=6e-3)
+
+
+def test_a_thin_body_is_as_thick_between_the_keys_of_its_way():
+    """A plate of 2 cm that goes 20 cm a frame keeps its thickness at every moment, and a capsule that turns fast its length."""
+    keys = {"keys": [[1, [0.0, 0.0, 0.0], "linear"], [3, [0.4, 0.0, 0.0], "linear"]]}
+    plate = field_of("collide_box", 2, "inside", size=(0.02, 1.0, 1.0), centre=keys)
+    x = np.linspace(-0.1, 0.5, 6001)
+    line = np.stack([x, 0.0 * x, 0.0 * x], axis=1)
+    for frame in (1.0, 1.0625, 1.3, 1.77):
+        assert field_values(plate, line, frame).sum() * 1e-4 == pytest.approx(0.02, abs=2e-4)
+
+
+def test_far_from_a_mesh_its_distance_goes_on(tmp_path):
+    """Beyond the band it grows, deep inside it falls, and a wide falloff ends."""
+    path = box_stage(tmp_path / "box.usda", False)
+    far = np.array([[3.0, 0.0, 0.0], [1.5, 0.1, 0.1], [0.0, 0.0, 0.0], [0.2, 0.0, 0.0], [0.0, 0.1, 0.0]])
+    found = field_values(field_of("collide_usd", 1, path=str(path)), far, 1.0)
+    np.testing.assert_allclose(found[:2], [2.4, 0.9], atol=0.03)
+    assert found[2] < -0.2 and found[2] < found[4] < 0.0
+    soft = field_values(field_of("collide_usd", 1, "inside", 0.5, path=str(path)), far, 1.0)
+    assert soft[:2].tolist() == [0.0, 0.0] and soft[2] == 1.0

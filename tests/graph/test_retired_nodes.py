@@ -196,6 +196,18 @@ CASES: dict[str, tuple[str, int, str, dict[str, Any], dict[str, Any]]] = {
             "old": of("collider_contact_angle", "collide", angle=120.0, values="ratio"),
         },
     ),
+    "a mask of keyed angles": (
+        "collider_contact_angle_usd", 1, "collide",
+        {**MESH, "values": "mask", "outside": {"keys": [[1, 140.0, "linear"], [3, 90.0, "step"]]}, "painted": 45.0},
+        {
+            "old_mask": field("field_primvar", **MESH),
+            "old_field": ramp({"keys": [[1, cos(140.0), "linear"], [3, cos(90.0), "step"]]}, cos(45.0)),
+            "old": of(
+                "collider_contact_angle", "collide",
+                angle={"keys": [[1, 140.0, "linear"], [3, 90.0, "step"]]}, values="ratio",
+            ),
+        },
+    ),
     "angles of a mesh": (
         "collider_contact_angle_usd", 1, "collide", {"path": "a.usda"},
         {
@@ -297,7 +309,6 @@ def test_wires_are_kept_as_they_are_written():
 UNREAD = {
     "strength of nothing": ("set_heat_source_vdb", "emit", {"path": "a.vdb", "strength": 0.0, "outside": 5.0}, "a strength of 0"),
     "keyed frame": ("set_tension_scale_usd", "emit", {"path": "a.usda", "frame": FADE}, ""),
-    "keyed angle of a mask": ("collider_contact_angle_vdb", "collide", {"path": "a.vdb", "values": "mask", "outside": WARM}, ""),
     "text for an angle": ("collider_contact_angle_usd", "collide", {"path": "a.usda", "values": "ratio", "outside": "wet"}, ""),
     "text for an offset": ("air_vdb", "around", {"path": "a.1.vdb", "sequence": True, "frame_offset": "later"}, ""),
 }

@@ -106,6 +106,8 @@ def test_fields_push_as_blenders_law_says(metres, tmp_path):
     drags = {(forces[name].quadratic, round(float(pull(name, part="rate")[0]) * (metres if forces[name].quadratic else 1.0), 6))
              for name in forces if name.startswith("syrup")}  # fmt: skip
     assert drags == {(False, 1.5), (True, 0.25)}
+    (damped,) = (name for name in forces if name.startswith("spring") and forces[name].rate is not None)
+    assert pull(damped, part="rate")[0] == pytest.approx(0.5 * 2.0 * 3.0**0.5)
     gusts = pull("gusts")
     assert 3.0 < gusts.std() < 9.0 and np.abs(gusts.mean(axis=0)).max() < 3.0
     for frame, strength, height in ((1.0, -2.0, 0.0), (2.0, 2.0, 0.5), (3.0, 6.0, 1.0)):

@@ -11,6 +11,7 @@ import pytest
 from solver_scenes import JELLY, cube, shot
 
 from mpm_nodes.data import BodyForce, GraphSettings, MpmNodesError, SpatialField, concatenate
+from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.reports.problems import GraphError
 from mpm_nodes.graph.time.keys import KeyedNumber, KeyedVector
@@ -306,3 +307,27 @@ def test_other_presets_are_no_cure_for_a_force():
     """The same limit holds there."""
     run = pushed(force_acceleration(acceleration=(1.0, 0.0, 0.0)))
     assert "solve with" not in run.advice("force", "jelly")
+
+
+@pytest.mark.parametrize("preset", ["explicit_apic", "implicit_apic"])
+@pytest.mark.parametrize(
+    ("rows", "mean"),
+    [
+        ([[1, 0.0, "step"], [2.3, 3000.0, "step"], [2.42, 0.0, "step"]], 3000.0 * 0.12),
+        ([[1, 0.0, "step"], [2.3, 20000.0, "step"], [2.4, 0.0, "step"]], 20000.0 * 0.1),
+        ([[1, 0.0, "step"], [2.6, 1000.0, "step"], [2.78, 0.0, "step"]], 1000.0 * 0.18),
+        ([[1, 0.0, "step"], [2.3, 0.0, "linear"], [2.37, 1000.0, "linear"], [2.44, 0.0, "linear"]], 1000.0 * 0.07),
+    ],
+)
+def test_a_pulse_gives_its_impulse_however_short(preset, rows, mean):
+    """Steps and triangles within a frame, shorter than a substep without them: acceleration times time, to 1e-3."""
+    graph = shot(end=4, size=0.2, cell_size=0.1)
+    keys = [[frame, [value, 0.0, 0.0], mode] for frame, value, mode in rows]
+    graph.nodes["sim"].connect("forces", [graph.add("force_acceleration", "push", acceleration={"keys": keys})])
+    graph.set("sim.substeps", preset)
+    graph.set("sim.gravity", [0.0, 0.0, 0.0])
+    events = []
+    execute(graph, on_event=events.append)
+    found = Evaluator(graph).value("sim.particles", 4)
+    impulse = sum(event["impulse"][0] for event in events if event["event"] == "forces")
+    assert impulse == pytest.approx(float(found["mass"].sum()) * mean / 24.0, rel=1e-3)

@@ -1,4 +1,4 @@
-"""Force fields of the scene as nodes: what Blender's own particles of a kilogram would feel."""
+"""Force fields of the scene as nodes, with the strengths that Blender's own particles of a kilogram would feel."""
 
 from mathutils import Vector
 
@@ -47,6 +47,7 @@ class _Force:
     def made(self, kind):
         """Return the forces, with all that hangs on them."""
         field, axis = self.field, self.thing.matrix_world.to_3x3() @ Vector((0.0, 0.0, 1.0))
+        free = []  # what does not fall off
         axis = tuple(axis.normalized()) if axis.length else (0.0, 0.0, 1.0)
         if field.type == "DRAG":
             forces = [self._slowing(kind, "linear_drag", False)] if field.linear_drag or not field.quadratic_drag else []
@@ -58,7 +59,7 @@ class _Force:
             forces = [self._placed(kind, radius=1.0, falloff=-1.0)]
             self._follow(forces[0], "strength", "strength")
             if field.harmonic_damping:
-                forces.append(self._slowing("force_wind", "harmonic_damping", False))
+                free.append(self._slowing("force_wind", "harmonic_damping", False, 2.0 * abs(field.strength) ** 0.5))
         elif field.type == "VORTEX":
             forces = [self._placed(kind, radius=NEAR, axis=axis)]
             self._follow(forces[0], "strength", "strength")
@@ -71,12 +72,12 @@ class _Force:
             nodes.connect(self._node(noise, -240.0, **knobs_of), "", forces[0], "field")
             self._follow(forces[0], "strength", "strength")
         mask = self._mask()
-        for force in forces:
-            if mask is not None:
-                nodes.connect(mask, "", force, "mask")
+        for force in forces if mask is not None else ():
+            nodes.connect(mask, "", force, "mask")
+        for force in (*forces, *free):
             if self.solve is not None:
                 nodes.connect(force, "", self.solve, "forces")
-        return forces
+        return [*forces, *free]
 
     def _node(self, kind, left, /, **values):
         node = self.tree.nodes.new(f"MpmNode_{kind}")
@@ -94,9 +95,9 @@ class _Force:
         node.scene_object = self.thing
         return node
 
-    def _slowing(self, kind, member, quadratic):
+    def _slowing(self, kind, member, quadratic, factor=1.0):
         node = self._node(kind, 0.0, velocity=(0.0, 0.0, 0.0), quadratic=quadratic)
-        self._follow(node, "drag", member, 1.0 / self.unit if quadratic else 1.0)
+        self._follow(node, "drag", member, factor / self.unit if quadratic else factor)
         return node
 
     def _follow(self, node, name, member, factor=1.0):

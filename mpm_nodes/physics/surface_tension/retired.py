@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from mpm_nodes.physics.contract import RetiredNode
 from mpm_nodes.physics.retired_nodes import Record, attribute, chosen, given, primvar_field, vdb_field
@@ -43,7 +44,10 @@ def _tension_field_vdb(knobs: Record, inputs: Record, version: int | None, start
     return made | {"": {"type": "tension_field", "inputs": {"field": ".field"}}}
 
 
-def _ratio(angle: float) -> float:
+def _ratio(angle: Any) -> Any:
+    """Return k_SL / k_LG of an angle [degrees], or of each key of one."""
+    if isinstance(angle, dict):
+        return {"keys": [[frame, _ratio(value), mode] for frame, value, mode in angle["keys"]]}
     return -math.cos(math.radians(angle))
 
 

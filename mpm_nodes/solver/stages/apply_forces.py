@@ -23,27 +23,40 @@ PUSHED = Facts(
 )
 
 
+JUST = 1e-6
+"""Share of a frame by which a moment lies before or behind a key [frames]."""
+
+
 def _longest_step(
     particles: A[ParticleStore, Reads("position", "velocity", "mass", "volume")], step: StepContext, *, cfl: float
 ) -> float:
     """Return the step in which the largest acceleration, of the substep before or to come, moves a particle by `cfl` cells [s].
 
-    Forces with keys are also measured where a key turns them before the longest step is over, and at its end: one may begin there.
+    Where forces change, a substep ends at the next frame at which a key turns them: what they give in its middle is then their
+    mean, exactly so where keys step or go straight.
     """
     if not step.forces or not particles.count:
         return math.inf
     ahead = min(step.time_left, step.dt_max)
     begin, end = step.moment(0.0), step.moment(ahead)
-    sharp = None if step.frame_at is None else turns(step.forces, begin.frame, end.frame)
-    found = [0.0 if step.strongest is None else step.strongest]
-    if step.strongest is None:
-        found.append(push_particles(particles, step.forces, begin, 0.0)[1])
-    for frame in [] if sharp is None else {*sharp, end.frame}:
-        share = (frame - begin.frame) / (end.frame - begin.frame) if end.frame > begin.frame else 1.0
-        at = dataclasses.replace(step.moment(share * ahead), frame=frame)
-        found.append(push_particles(particles, step.forces, at, 0.0)[1])
+    sharp = None if step.frame_at is None else turns(step.forces, begin.frame + JUST, end.frame)
+    if sharp is None:
+        if step.strongest is None:
+            step.strongest = push_particles(particles, step.forces, begin, 0.0)[1]
+        return _reach(step, cfl)
+    piece = ahead
+    if sharp and end.frame > begin.frame:
+        piece = min(ahead * (sharp[0] - begin.frame) / (end.frame - begin.frame), ahead)
+    first = dataclasses.replace(begin, frame=begin.frame + JUST)
+    last = dataclasses.replace(step.moment(piece), frame=(sharp[0] if sharp else end.frame) - JUST)
+    found = [push_particles(particles, step.forces, moment, 0.0)[1] for moment in (first, last)]
     step.strongest = max(found)
-    return math.sqrt(cfl * step.cell_size / step.strongest) if step.strongest > 0.0 else math.inf
+    return min(_reach(step, cfl), piece)
+
+
+def _reach(step: StepContext, cfl: float) -> float:
+    """Return the step in which the largest acceleration moves what is at rest by `cfl` cells [s]."""
+    return math.sqrt(cfl * step.cell_size / step.strongest) if step.strongest else math.inf
 
 
 @costs(0.1)
