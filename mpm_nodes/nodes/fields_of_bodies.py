@@ -89,7 +89,7 @@ def _of_level_sets(shape: PosedLevelSets, where: SpatialField, clock: Clock) -> 
 
 
 def _of_level_set(level_set: LeafLevelSet, where: SpatialField) -> SpatialField:
-    """Return the distance from a level set; beyond its band it is no less than that from the box around it."""
+    """Return the distance from a level set; beyond its band at least that from the box around it."""
     grid, low, high = _grid(level_set)
     voxels = SpatialField("GRID", (where,), (float(level_set.band), 0.0), grid=grid)
     rows, middle = tuple(np.eye(3).ravel().tolist()), tuple((0.5 * (low + high)).tolist())

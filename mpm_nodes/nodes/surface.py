@@ -199,7 +199,7 @@ def _shown(told: PreflightContext) -> dict[str, Any]:
 
 
 _VECTORS = (COLOUR, REST, SECOND_REST)
-"""Columns of nodes that are no attributes of the solver, and hold more than a number a particle."""
+"""Columns that nodes add, with more than a number a particle."""
 
 
 def _is_number(name: str) -> bool:
