@@ -35,7 +35,7 @@ def read_curve(path: Path, prim: str = "", seconds: float = 0.0) -> np.ndarray:
         seconds: Where it is read, in seconds of the file's time codes.
 
     Raises:
-        InputError: There is no such curve, or it has no length.
+        InputError: There is no such curve, its basis is unknown, or it has no length.
     """
     from pxr import UsdGeom
 
@@ -49,6 +49,11 @@ def read_curve(path: Path, prim: str = "", seconds: float = 0.0) -> np.ndarray:
         curve = UsdGeom.BasisCurves(named[0])
         code = seconds * per_second(stage)
         points, counts = vectors(curve.GetPointsAttr(), code), whole_numbers(curve.GetCurveVertexCountsAttr(), code)
+        if curve.GetTypeAttr().Get() != "linear" and curve.GetBasisAttr().Get() not in BASES:
+            basis = curve.GetBasisAttr().Get()
+            raise InputError(
+                f"{path}: curve {curve.GetPath()} has the basis '{basis}'; export it as {', '.join(BASES)}, or as a linear curve"
+            )
         line = _line(curve, points[: counts[0]] if len(counts) else points)
         full = stage_to_si(stage) @ np.array(UsdGeom.Xformable(named[0]).ComputeLocalToWorldTransform(code)).T
     line = line @ full[:3, :3].T + full[:3, 3]
@@ -65,8 +70,6 @@ def _line(curve: Any, points: np.ndarray) -> np.ndarray:
     if curve.GetTypeAttr().Get() == "linear":
         return np.concatenate([points, points[:1]]) if closed else points
     basis = curve.GetBasisAttr().Get()
-    if basis not in BASES:
-        raise InputError(f"curve {curve.GetPath()} has the basis '{basis}'; export it as {', '.join(BASES)} or linear")
     step = 3 if basis == "bezier" else 1
     if curve.GetWrapAttr().Get() == "pinned" and step == 1:  # as if its end points were repeated until it begins and ends there
         before, after = 2.0 * points[:1] - points[1:2], 2.0 * points[-1:] - points[-2:-1]

@@ -42,6 +42,6 @@ def collider_contact(
 
     def factor(name: str, field: SpatialField | None) -> Any:
         where = f"collider_contact.{name}"
-        return None if field is None else through_space(ctx, at_least(ctx, where, field, 0.0), where)
+        return None if field is None else through_space(ctx, where, at_least(ctx, where, field, 0.0))
 
     return dataclasses.replace(collider, friction_factor=factor("friction", friction), adhesion_factor=factor("adhesion", adhesion))

@@ -33,8 +33,8 @@ def field_collider(
 ) -> SpatialField:
     """Be 1 inside a collider and 0 outside, or the distance from its surface, wherever it moves and however it deforms.
 
-    Any mesh or level set is so a mask: for what is drained, pushed, or given an attribute. The collider need not be wired into a
-    solve.
+    It makes a mask of any mesh or level set: of what is drained, pushed, or given an attribute. The collider need not be wired into
+    a solve.
 
     Args:
         collider: Any collider.

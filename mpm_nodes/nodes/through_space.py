@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 __all__ = ["at_least", "refuse_misfits", "through_space"]
 
 
-def through_space(ctx: FrameContext, field: SpatialField, where: str = "field") -> FieldThroughSpace:
+def through_space(ctx: FrameContext, where: str, field: SpatialField) -> FieldThroughSpace:
     """Return a field of numbers as values at places, sampled at every substep.
 
     Args:
         ctx: The frame.
-        field: The field.
         where: Node and port, for messages.
+        field: The field.
 
     Raises:
         MpmNodesError: It is a field of vectors, or reads particles.

@@ -330,14 +330,13 @@ class ColliderSet(Store):
         body, node = found.rows[rows, contact_rows.LEVEL], places[:, contact_rows.NODE_PLACE]
         frame = -np.inf if self._clock is None else self._clock.frame_at(float(self._times.mean()))
         for b, collider in enumerate(self.colliders):
-            mine = np.flatnonzero((body == b) & (rows >= contact_rows.WALL_ROWS))
-            block, inner = node[mine] // 64, node[mine] % 64
-            index = 4.0 * grid.coord[block] + np.stack([inner >> 4, (inner >> 2) & 3, inner & 3], axis=1)
-            where = grid.origin + grid.h * index
             factors = {contact_rows.FRICTION_OF: collider.friction_factor, contact_rows.PULL: collider.adhesion_factor}
-            for column, factor in factors.items():
-                if factor is not None and len(mine):
-                    found.rows[rows[mine], column] *= at_frame(factor, frame).at(where)
+            if any(each is not None for each in factors.values()):
+                mine = np.flatnonzero((body == b) & (rows >= contact_rows.WALL_ROWS))
+                where = grid.origin + grid.places_of(node[mine])
+                for column, factor in factors.items():
+                    if factor is not None:
+                        found.rows[rows[mine], column] *= at_frame(factor, frame).at(where)
 
     def collide_particles(self, particles: ParticleStore) -> None:
         """Apply bodies and walls to the particles' paths, but those that clamp; delete those beyond a deleting wall.

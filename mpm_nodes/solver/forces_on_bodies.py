@@ -32,8 +32,8 @@ def tell_forces(step: StepContext, colliders: ColliderSet, grid: GridStore, cont
     node, image, ratio, level, given = node[mine], image[mine], ratio[mine, None], level[mine], given[mine]
     # a contact acts where the surface cuts the line from the node to its image, which takes - r of its impulse
     outside = np.where(image >= 0, image, node)
-    place = _places(grid, node)
-    place += ratio / (1.0 - ratio) * (place - _places(grid, outside))
+    place = grid.places_of(node)
+    place += ratio / (1.0 - ratio) * (place - grid.places_of(outside))
     arm = place - (colliders.centres() + colliders.origin - grid.origin)[level]
     both = np.concatenate([given, np.cross(arm, given)], axis=1) / colliders.frame_length
     sums = np.array([np.bincount(level, both[:, axis], count) for axis in range(6)]).T
@@ -41,10 +41,3 @@ def tell_forces(step: StepContext, colliders: ColliderSet, grid: GridStore, cont
     step.tell(
         CONTACT_FORCES, colliders=names, force=tuple(sums[:, :3].ravel().tolist()), torque=tuple(sums[:, 3:].ravel().tolist())
     )
-
-
-def _places(grid: GridStore, node: np.ndarray) -> np.ndarray:
-    """Return places of nodes from the grid's origin [m], shape (n, 3)."""
-    block, rest = np.divmod(node, 64)
-    inside = np.stack([rest >> 4, (rest >> 2) & 3, rest & 3], axis=1)
-    return np.asarray(grid.h * (4.0 * grid.coord[block] + inside), float)

@@ -222,6 +222,12 @@ class GridStore(GridArrays):
             raise MpmNodesError("grid: points to be attached lie further than four cells from all particles; take nearer ones")
         self._tables[id(points)] = _Tables(points, place.astype(np.int32).reshape(-1, 8))
 
+    def places_of(self, node: np.ndarray) -> np.ndarray:
+        """Return places of nodes, by their numbers, from the grid's origin [m], shape (n, 3)."""
+        block, rest = np.divmod(node, 64)
+        inside = np.stack([rest >> 4, (rest >> 2) & 3, rest & 3], axis=1)
+        return np.asarray(self.h * (4.0 * self.coord[block] + inside), float)
+
     def derived(self, name: str, make: Callable[[], Any]) -> Any:
         """Return what `make` found out from the blocks and tables, found again when they change."""
         if name not in self._derived:

@@ -114,9 +114,6 @@ class MeteredStream(Stream):
             return float(np.linalg.norm(self.flow.velocity(simulated)))
         return self._rate(simulated) / self.area
 
-    def _count(self, length: float, over: bool = False) -> np.ndarray:
-        raise NotImplementedError  # a metered stream is not counted by columns
-
     def _number(self, simulated: float) -> int:
         """Return how many particles are to have come out at simulated seconds."""
         if simulated < self.start:

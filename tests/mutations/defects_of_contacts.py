@@ -47,7 +47,7 @@ DEFECTS = (
     Defect(
         "forces turn bodies about the nodes",
         "mpm_nodes/solver/forces_on_bodies.py",
-        "place += ratio / (1.0 - ratio) * (place - _places(grid, outside))",
+        "place += ratio / (1.0 - ratio) * (place - grid.places_of(outside))",
         "place += 0.0 * ratio",
         f"{_LOSES}[explicit_apic-CollisionRule.STICKY]",
     ),

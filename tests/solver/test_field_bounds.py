@@ -258,14 +258,14 @@ def test_what_lies_below_the_least_is_raised_and_told_once(field, least):
     told: list[tuple[str, str, str]] = []
     for frame in (1, 2, 3):
         ctx = FrameContext(frame, SETTINGS, lambda kind, **facts: told.append((kind, facts["where"], facts["message"])))
-        raised = through_space(ctx, at_least(ctx, "it.port", field, -1.0), "it.port")
+        raised = through_space(ctx, "it.port", at_least(ctx, "it.port", field, -1.0))
         low, high = raised.at(np.array([[-50.0, -50.0, 0.0], [0.75, 0.75, 0.0]]))
         assert low == -1.0 and high == field_values(field, np.array([[0.75, 0.75, 0.0]]), 1.0)
     assert told == [("warning", "port", f"it: values below -1 are raised to it; they may go down to {least}")]
 
 
 @pytest.mark.parametrize(
-    "use", [lambda field: at_least(NOW, "it.port", field, 0.0), lambda field: through_space(NOW, field, "it.port")]
+    "use", [lambda field: at_least(NOW, "it.port", field, 0.0), lambda field: through_space(NOW, "it.port", field)]
 )
 def test_vectors_are_refused_where_numbers_are_needed(use):
     """With node and port."""
@@ -276,5 +276,5 @@ def test_vectors_are_refused_where_numbers_are_needed(use):
 def test_a_field_through_space_follows_its_frame():
     """It is what its field is at the frame that it was made for, or is asked for."""
     field = constant(KeyedNumber([(1, 0.0, "linear"), (3, 4.0, "linear")]))
-    made = through_space(FrameContext(2, SETTINGS), field)
+    made = through_space(FrameContext(2, SETTINGS), "it.port", field)
     assert (made.at(np.zeros((1, 3))), made.at_frame(2.5).at(np.zeros((1, 3))), made.edge) == (2.0, 3.0, 0.1)

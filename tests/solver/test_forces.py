@@ -319,9 +319,11 @@ def test_other_presets_are_no_cure_for_a_force():
         ([[1, 0.0, "step"], [2.3, 0.0, "linear"], [2.37, 1000.0, "linear"], [2.44, 0.0, "linear"]], 1000.0 * 0.07),
     ],
 )
-def test_a_pulse_gives_its_impulse_however_short(preset, rows, mean):
+@pytest.mark.parametrize(("fps", "time_scale"), [(24.0, 1.0), (60.0, 1.0), (24.0, 0.5)])
+def test_a_pulse_gives_its_impulse_however_short(preset, rows, mean, fps, time_scale):
     """Steps and triangles within a frame, shorter than a substep without them: acceleration times time, to 1e-3."""
-    graph = shot(end=4, size=0.2, cell_size=0.1)
+    graph = shot(end=4, size=0.2, cell_size=0.1, fps=fps)
+    graph.set("sim.time_scale", time_scale)
     keys = [[frame, [value, 0.0, 0.0], mode] for frame, value, mode in rows]
     graph.nodes["sim"].connect("forces", [graph.add("force_acceleration", "push", acceleration={"keys": keys})])
     graph.set("sim.substeps", preset)
@@ -330,4 +332,4 @@ def test_a_pulse_gives_its_impulse_however_short(preset, rows, mean):
     execute(graph, on_event=events.append)
     found = Evaluator(graph).value("sim.particles", 4)
     impulse = sum(event["impulse"][0] for event in events if event["event"] == "forces")
-    assert impulse == pytest.approx(float(found["mass"].sum()) * mean / 24.0, rel=1e-3)
+    assert impulse == pytest.approx(float(found["mass"].sum()) * mean * time_scale / fps, rel=1e-3)

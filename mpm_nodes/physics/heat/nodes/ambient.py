@@ -30,7 +30,7 @@ def _told_of_air(told: PreflightContext) -> dict[str, Any]:
 def _told_of_heat(told: PreflightContext) -> dict[str, Any]:
     """Preflight: the solve is told that something is around its matter."""
     refuse_misfits(told, "heat_field.field")
-    scaled(constant(told.knobs["strength"]))
+    constant(told.knobs["strength"])
     return {"ambient": 1}
 
 
@@ -60,8 +60,8 @@ def air(
     Source: S14 section 5.8; C21 eq. 6.
     """
     warm = constant(temperature) if field is None else at_least(ctx, "air.field", field, 0.0)
-    open_to = None if exposure is None else through_space(ctx, at_least(ctx, "air.exposure", exposure, 0.0))
-    return Ambient(through_space(ctx, warm), convection, open_to)
+    open_to = None if exposure is None else through_space(ctx, "air.exposure", at_least(ctx, "air.exposure", exposure, 0.0))
+    return Ambient(through_space(ctx, "air.field", warm), convection, open_to)
 
 
 @node(category="Solve", label="Heat Field", preflight=_told_of_heat)
@@ -82,4 +82,4 @@ def heat_field(
     Raises:
         MpmNodesError: The field is one of vectors, or the strength is not finite.
     """
-    return Ambient(source=through_space(ctx, scaled(field, constant(strength)), "heat_field.field"))
+    return Ambient(source=through_space(ctx, "heat_field.field", scaled(field, constant(strength))))

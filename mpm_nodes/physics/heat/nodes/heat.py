@@ -201,7 +201,7 @@ def collider_temperature(
         MpmNodesError: The field is one of vectors.
     """
     where = "collider_temperature.field"
-    warm = None if field is None else through_space(ctx, at_least(ctx, where, field, 0.0), where)
+    warm = None if field is None else through_space(ctx, where, at_least(ctx, where, field, 0.0))
     firmness = math.inf if held else conductance
     return dataclasses.replace(collider, temperature=temperature, temperatures=warm, conductance=firmness)
 

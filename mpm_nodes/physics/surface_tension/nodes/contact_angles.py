@@ -62,7 +62,7 @@ def collider_contact_angle(
     Source: Young's law; C21 section 3.6; Furmidge 1962.
     """
     _check_hysteresis(angle, hysteresis)
-    wetting = None if field is None else through_space(ctx, _ratio(field, values), "collider_contact_angle.field")
+    wetting = None if field is None else through_space(ctx, "collider_contact_angle.field", _ratio(field, values))
     return dataclasses.replace(collider, contact_angle=angle, contact_hysteresis=hysteresis, wetting=wetting)
 
 

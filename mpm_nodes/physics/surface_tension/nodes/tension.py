@@ -175,7 +175,7 @@ def tension_field(field: SpatialField, ctx: FrameContext) -> Ambient:
     Source: C21 section 3.3.
     """
     factor = at_least(ctx, "tension_field.field", field, 0.0)
-    return Ambient(tension=through_space(ctx, factor), most_tension=_largest(factor))
+    return Ambient(tension=through_space(ctx, "tension_field.field", factor), most_tension=_largest(factor))
 
 
 def _largest(field: SpatialField) -> float:
