@@ -111,8 +111,8 @@ def force_air(
 ) -> BodyForce:
     """Let air press on the surface that matter turns to it: a flake flies, a lump of the same matter does not.
 
-    The force on a surface is density / 2 coefficient w^2 times its area across the wind, w what it moves at through the air. Cells
-    with two cells of matter to windward are in its lee; farther shadows are not seen.
+    The force on a surface is density / 2 coefficient w^2 times its area across the wind, w what it moves at through the air. What
+    has a cell or so of matter to windward is in its lee; shadows farther than two and a half cells are not seen.
 
     Args:
         field: Velocities of the air [m/s], added to `velocity`.

@@ -9,7 +9,7 @@ import numpy as np
 
 from mpm_nodes.data import BodyForce, Moment, MpmNodesError
 from mpm_nodes.graph.time import keys
-from mpm_nodes.kernels.fields import pushing
+from mpm_nodes.kernels.fields import exposure, pushing
 from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.solver.blocks import wrapped
 from mpm_nodes.solver.field_programs import FieldProgram, changes, program_of_fields, rows_of
@@ -70,30 +70,35 @@ def push_particles(
 
 
 def _matter(particles: ParticleStore, surface: bool) -> tuple[np.ndarray, float, np.ndarray, np.ndarray, np.ndarray]:
-    """Return volumes, cell size, how full cells are, the places around each place, and the place of each block.
+    """Return volumes, cell size, how full space is, the places around each place, and the place of each block.
 
     Blocks of several bodies, and of both sides of a plate, may lie at one place. Without `surface` the tables are void.
     """
     volume, blocks = particles.array("volume"), particles.block_count
     if not surface:
-        return volume, particles.h, np.zeros(216), np.zeros(6, np.int32), np.zeros(blocks, np.int32)
-    cells = np.empty(216 * blocks)
+        return volume, particles.h, np.zeros(512), np.zeros(27, np.int32), np.zeros(blocks, np.int32)
+    filled = np.empty((blocks, exposure.SPREAD**3))
     offsets = particles.offset, particles.stride, 1.0 / particles.unit
-    pushing.fill_cells_of_blocks(offsets, volume, particles.ranges, particles.h, cells)
-
-    def packed(coord: np.ndarray) -> np.ndarray:
-        return wrapped(pack_coord(*coord.T), particles.period)
-
+    exposure.fill_samples(offsets, volume, particles.ranges, particles.h, filled.ravel())
     coord = particles.block_coord.astype(np.int64)
-    known, first, place = np.unique(packed(coord), return_index=True, return_inverse=True)
-    filled = np.zeros((len(known), 216))
-    np.add.at(filled, place, cells.reshape(-1, 216))
-    around = np.full((len(known), 6), -1, np.int32)
-    for side in range(6):
-        wanted = packed(coord[first] + (2 * (side & 1) - 1) * np.eye(3, dtype=np.int64)[side >> 1])
-        found = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        around[:, side] = np.where(known[found] == wanted, found, -1)
-    return volume, particles.h, filled.ravel(), around.ravel(), place.astype(np.int32)
+    sides = np.stack(np.meshgrid(*[np.arange(-1, 2)] * 3, indexing="ij"), axis=-1).reshape(-1, 1, 3)
+
+    def packed(places: np.ndarray) -> np.ndarray:
+        return wrapped(pack_coord(*np.moveaxis(places, -1, 0)), particles.period)
+
+    held, first, home = np.unique(packed(coord), return_index=True, return_inverse=True)
+    order = np.argsort(home, kind="stable")
+    starts = np.searchsorted(home[order], np.arange(len(held)))
+    filled = np.add.reduceat(filled[order], starts, axis=0)
+    near = packed(coord[first] + sides)  # shape (27, places)
+    known, one = np.unique(near, return_index=True)
+    around = np.searchsorted(known, near).T.astype(np.int32)
+    wanted = packed((coord[first] + sides).reshape(-1, 3)[one] + sides)
+    found = np.minimum(np.searchsorted(held, wanted), len(held) - 1)
+    holding = np.where(held[found] == wanted, found, -1).T.astype(np.int32)
+    samples = np.empty(exposure.OWN**3 * len(known))
+    exposure.gather_samples(filled.ravel(), np.ascontiguousarray(holding).ravel(), samples)
+    return volume, particles.h, samples, np.ascontiguousarray(around).ravel(), home.astype(np.int32)
 
 
 def placement_of(particles: ParticleStore) -> tuple[np.ndarray, int, float]:

@@ -55,6 +55,18 @@ def test_air_stays_outside_of_matter():
     assert 1.0 < impulse[0] / (0.5 * 1.2 * 0.8**2 * 20.0**2 * 1e-4) < 1.25 and impulse[1:] == (0.0, 0.0)
 
 
+@pytest.mark.parametrize("cells", [1.0, 2.0])
+@pytest.mark.parametrize("off", [0.0, 0.25, 0.6, 2.3])
+def test_a_layer_takes_the_force_of_its_area(cells, off):
+    """Wherever a plate of 16 x 16 cells lies in cells and blocks, one cell thick or two, to a twelfth at its edges."""
+    start = block(JELLY, (0.1 * off,) * 3, (0.1 * (off + cells), 0.1 * off + 1.6, 0.1 * off + 1.6), 0.1)
+    run = SubstepSolver(start, "explicit_apic", cell_size=0.1, origin=(0.0, 0.0, 0.0), **FREE)
+    push(run, [force_air(velocity=(20.0, 0.0, 0.0), density=1.2)])
+    run.step(1e-5)
+    impulse = run.step_context.report["forces"]["impulse"]
+    assert impulse[0] / (0.5 * 1.2 * 1.6**2 * 20.0**2 * 1e-5) == pytest.approx(1.0, abs=1.0 / 12.0)
+
+
 def test_a_speed_limit_stops_what_pushes_and_slows_nothing_down():
     """Matter comes to the limit and stays there; what is faster already stays as fast."""
     run = pushed(force_acceleration(acceleration=(30.0, 0.0, 0.0), speed_limit=1.0))
