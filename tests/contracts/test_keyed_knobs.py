@@ -131,7 +131,7 @@ def files(tmp_path_factory) -> dict[str, Path]:
 PATHS = {"emit_level_set": "ball", "emit_mesh": "mesh", "collide_vdb": "ball", "collide_usd": "mesh"}
 PATHS["emit_stream"] = "curve"
 PATHS |= dict.fromkeys(("read_points", "retime_points", "emit_secondary"), "points")
-PATHS |= {"field_vdb": "ball", "field_primvar": "mesh", "field_image": "picture"}
+PATHS |= {"field_vdb": "ball", "field_primvar": "mesh", "field_image": "picture", "field_curve": "curve"}
 TENSE = {"sampled_surface"}
 """Nodes that refuse matter without a surface tension."""
 

@@ -122,6 +122,20 @@ DEFECTS = (
         f"{_FORCES}::test_a_layer_takes_the_force_of_its_area",
     ),
     Defect(
+        "beyond its end a curve pulls back",
+        "mpm_nodes/nodes/fields_of_curves.py",
+        "way = np.where(beyond[:, None], way - ",
+        "way = np.where(beyond[:, None], way - 0.0 * ",
+        "tests/emit/test_field_curves.py::test_beyond_its_ends_an_open_curve_goes_straight_on",
+    ),
+    Defect(
+        "a closed curve has ends",
+        "mpm_nodes/nodes/fields_of_curves.py",
+        "np.zeros(len(spots), bool) if closed else",
+        "np.zeros(len(spots), bool) if not closed else",
+        "tests/emit/test_field_curves.py::test_beyond_its_ends_an_open_curve_goes_straight_on",
+    ),
+    Defect(
         "the strongest acceleration is not told",
         "mpm_nodes/kernels/fields/pushing.py",
         "given[4 * count] = strongest",

@@ -20,7 +20,7 @@ from mpm_nodes.nodes.forces import drain, force_acceleration, force_air, force_a
 from mpm_nodes.solver.field_programs import field_values
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import push
-from mpm_nodes.verification.forces import AirDrag, CentralForces, ImpulseAndWork, NoiseOfFields
+from mpm_nodes.verification.forces import AirDrag, CentralForces, FlowAlongCurve, ImpulseAndWork, NoiseOfFields
 from mpm_nodes.verification.scenes import block
 
 FREE = {"dtype": np.float64, "gravity": (0.0, 0.0, 0.0), "dt_max": 1e-3}
@@ -38,7 +38,7 @@ def pushed(*forces: BodyForce, substeps: object = "explicit_apic", **options: ob
     return run
 
 
-@pytest.mark.parametrize("problem", [ImpulseAndWork, CentralForces, AirDrag, NoiseOfFields])
+@pytest.mark.parametrize("problem", [ImpulseAndWork, CentralForces, AirDrag, FlowAlongCurve, NoiseOfFields])
 def test_closed_forms(problem):
     """Impulse, work, drag, oscillations, torque, noise."""
     for record in problem().records():

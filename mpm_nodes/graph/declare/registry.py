@@ -33,6 +33,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.collider_contacts",
     "mpm_nodes.nodes.fields",
     "mpm_nodes.nodes.fields_of_bodies",
+    "mpm_nodes.nodes.fields_of_curves",
     "mpm_nodes.nodes.fields_of_files",
     "mpm_nodes.nodes.attributes",
     "mpm_nodes.nodes.fields_of_particles",

@@ -44,7 +44,7 @@ def _sample_of(at):
 
 
 @part
-def _filled(home, x, y, z, around, samples):
+def _filling_at(home, x, y, z, around, samples):
     """Return f at a place in samples from the corner of a block, -7 to 15."""
     a, b, c = math.floor(x), math.floor(y), math.floor(z)
     i, j, k = int(a), int(b), int(c)
@@ -81,15 +81,15 @@ def open_area(home, place, wind, around, samples, thin):
         return 0.0
     x, y, z = _sample_of(place[0]), _sample_of(place[1]), _sample_of(place[2])
     u, v, w = 2.0 * STEP * wind[0] / speed, 2.0 * STEP * wind[1] / speed, 2.0 * STEP * wind[2] / speed
-    most = _filled(home, x, y, z, around, samples)
+    most = _filling_at(home, x, y, z, around, samples)
     ahead = behind = 0.0
     for n in range(STEPS):
-        found = _filled(home, x + (n + 0.5) * u, y + (n + 0.5) * v, z + (n + 0.5) * w, around, samples)
+        found = _filling_at(home, x + (n + 0.5) * u, y + (n + 0.5) * v, z + (n + 0.5) * w, around, samples)
         ahead, most = ahead + STEP * found, max(most, found)
         if ahead >= DEEP:
             return 0.0
     for n in range(STEPS):
-        found = _filled(home, x - (n + 0.5) * u, y - (n + 0.5) * v, z - (n + 0.5) * w, around, samples)
+        found = _filling_at(home, x - (n + 0.5) * u, y - (n + 0.5) * v, z - (n + 0.5) * w, around, samples)
         behind, most = behind + STEP * found, max(most, found)
     most = min(max(most, 1e-6), 1.0)
     share = min(max((DEEP - ahead / most) / BLUR, 0.0), 1.0)
