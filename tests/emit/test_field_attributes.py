@@ -36,6 +36,23 @@ def solver(*forces) -> SubstepSolver:
     return run
 
 
+@pytest.mark.parametrize("name", ["temperature", "mine"])
+def test_warm_matter_rises_as_the_boussinesq_force_has_it(name):
+    """The recipe of the page: the momentum of a free body is t g beta sum m (T - T0), of temperatures and of any numbers."""
+    still = dataclasses.replace(BODY, attributes={**BODY.attributes, "velocity": np.zeros((len(BODY), 3))})
+    warmth = 300.0 + 50.0 * still["position"][:, 0]
+    start = dataclasses.replace(still, attributes={**still.attributes, name: warmth})
+    warm = fields.field_ramp(
+        field_attribute(attribute=name), low=295.0, high=395.0, to_value=0.3, interpolation=fields.RampForm.ENDLESS
+    )
+    run = SubstepSolver(start, "explicit_apic", **FREE)
+    push(run, [force_acceleration(mask=warm, acceleration=(0.0, 9.81, 0.0))])
+    run.advance(0.02)
+    mass = run.particles.unpack("mass")
+    wanted = 0.02 * 9.81 * 0.003 * (start["mass"] @ (warmth - 295.0))
+    np.testing.assert_allclose(mass @ run.particles.unpack("velocity"), [0.0, wanted, 0.0], rtol=1e-9, atol=1e-9 * wanted)
+
+
 def test_it_is_what_particles_begin_with():
     """Numbers, vectors, speed, age, names of papers; through arithmetic, beside the place."""
     twice = fields.field_math(field_attribute(attribute="stiffness"), b_value=2.0)
