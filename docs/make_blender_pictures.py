@@ -41,10 +41,10 @@ def draw(names: list[str]) -> None:
 
         presets = quick_presets.found()[0]
         rows = math.ceil(len(presets) / ACROSS)
-        sheet = Image.new("RGB", (ACROSS * TILE[0], rows * TILE[1]))
+        sheet = Image.new("RGB", (ACROSS * TILE[0], rows * TILE[1]), "white")
         if names:
             before = Image.open(SHEET).convert("RGB")
-            if before.size != sheet.size:
+            if before.size[0] != sheet.size[0] or before.size[1] % TILE[1]:
                 raise SystemExit(f"{SHEET}: has other tiles than {TILE[0]} x {TILE[1]} pixels; draw all presets")
             sheet.paste(before)
         for place, name in enumerate(presets):
@@ -93,18 +93,20 @@ def _blender(scratch: Path) -> Any:
 
 
 def _picture(bpy: Any, preset: dict, folder: Path) -> Path:
-    """Drop a monkey of a preset's matter beside a ball, and render it."""
+    """Drop a monkey of a preset's matter beside a ball, or hang it up by an ear where the ball holds it, and render it."""
     import addon_utils
     from bl_ext.user_default.mpm_nodes import cook, quick
 
     bpy.ops.wm.read_factory_settings(use_empty=True)
     addon_utils.enable("bl_ext.user_default.mpm_nodes", default_set=True)
     scene = bpy.context.scene
-    bpy.ops.mesh.primitive_uv_sphere_add(radius=0.16, segments=64, ring_count=32, location=(0.6, -0.45, 0.16))
+    held = preset["nodes"]["collider"]["knobs"].get("clamp", False)
+    place = (0.55, 0.0, 0.68) if held else (0.6, -0.45, 0.16)
+    bpy.ops.mesh.primitive_uv_sphere_add(radius=0.16, segments=64, ring_count=32, location=place)
     bpy.ops.object.shade_smooth()
     ball = bpy.context.object
     ball.data.materials.append(_plain(bpy, "ball", (0.55, 0.56, 0.58)))
-    bpy.ops.mesh.primitive_monkey_add(size=1.0, location=(0.0, 0.0, 0.82))
+    bpy.ops.mesh.primitive_monkey_add(size=1.0, location=(0.0, 0.0, 0.55 if held else 0.82))
     monkey = bpy.context.object
     bpy.ops.mesh.primitive_plane_add(size=40.0)
     bpy.context.object.data.materials.append(_plain(bpy, "ground", (0.30, 0.31, 0.33)))

@@ -46,6 +46,7 @@ TOPICS = {
 }
 """Folders of the sheets."""
 DIRECTING: dict[str, Any] = {
+    "flakes_in_wind": ((0.9, 1.5, 6.3), (0.3, 0.85, 0.0), 1.5, (480, 300)),
     "letters_goal": ((0.15, 0.5, 1.75), (0.0, 0.3, 0.0), 1.4, (480, 300)),
     "piped_cream": None,
     "honey_jar": None,
@@ -55,7 +56,7 @@ DIRECTING: dict[str, Any] = {
 }
 """Samples that `cook` cooks, in the folder directing: where their cameras stand and look [m], focal length in widths,
 pixels; None: where `render` puts it."""
-FRAMES = {"letters_goal": (1, 32, 38, 56)}
+FRAMES = {"flakes_in_wind": (7, 19, 31, 54), "letters_goal": (1, 32, 38, 56)}
 """Frames of sheets that are not those where most happens."""
 FRONT = {
     "foam_stream": 36,

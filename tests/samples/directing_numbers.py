@@ -10,6 +10,59 @@ from sample_numbers import SAMPLES, Cooked
 PULLED, OUTLET, DEPTH = 25, 0.045, 0.075
 """Frame at which the plug of the sink is pulled, radius of its outlet, and depth of its water over the floor there [m]."""
 
+WIND, FOAM, AIR = np.array([5.0, 0.0, 0.0]), 40.0, 0.5 * 1.2 * 1.2
+"""Of flakes_in_wind: velocity of the wind [m/s], density of the foam, and density / 2 of the air times the coefficient [kg/m^3]."""
+LUMP, FLAKE, TURNED = (0.175, 0.175, 0.175), (0.025, 0.175, 0.25), (30.0, 20.0, 40.0)
+"""Edges of a lump and of a flake [m], and how lumps are turned [degrees]."""
+
+
+# ---------------------------------------------------------------- flakes_in_wind
+def flights(cooked: Cooked, lumps: bool, last: int) -> np.ndarray:
+    """Return of each flake or lump how far it has come down-wind as it lands, and how far the law of drag has it [m], shape (n, 2).
+
+    It lands in the last frame before its fall slows down. The law is of a box that does not turn on its way: from place, velocity
+    and axes in the first frame that shows it, m dv/dt = m g - c |w| w A(w), with w = v - wind and A its area across w.
+    """
+    from mpm_nodes.nodes.rotations import rotation_matrix
+
+    known, found = np.zeros(0, int), []
+    for frame in range(1, last + 1):
+        particles = cooked.at(frame)
+        fresh = ~np.isin(particles["id"], known)
+        known = np.union1d(known, particles["id"])
+        for material in np.unique(particles["material"][fresh]):
+            chosen = fresh & (particles["material"] == material)
+            if (material == 0) != lumps:
+                continue
+            ids, sides = particles["id"][chosen], LUMP if lumps else FLAKE
+            course = [_centre_of(cooked, each, ids) for each in range(frame, last + 1)]
+            fall = [velocity[1] for _, velocity in course]
+            landed = int(np.argmin(fall))
+            places = particles["position"][chosen].astype(float)
+            axes = np.linalg.eigh(np.cov(places.T))[1].T if not lumps else rotation_matrix(TURNED).T
+            way = _way_by_drag(*course[0], sides, axes, landed / 24.0)
+            found.append((course[landed][0][0] - course[0][0][0], way))
+    return np.array(found)
+
+
+def _centre_of(cooked: Cooked, frame: int, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean place and velocity of particles."""
+    particles = cooked.at(frame)
+    chosen = np.isin(particles["id"], ids)
+    return particles["position"][chosen].mean(axis=0, dtype=float), particles["velocity"][chosen].mean(axis=0, dtype=float)
+
+
+def _way_by_drag(place: np.ndarray, velocity: np.ndarray, sides: tuple[float, ...], axes: np.ndarray, seconds: float) -> float:
+    """Return how far a box comes down-wind [m]; rows of `axes` are its own ones, of the shortest edge first."""
+    a, b, c = sides
+    faces, mass, steps = np.array([b * c, a * c, a * b]), FOAM * a * b * c, 2000
+    x, v, dt = place.copy(), velocity.copy(), seconds / steps
+    for _ in range(steps):
+        w = v - WIND
+        v = v + dt * (np.array([0.0, -9.81, 0.0]) - AIR * w * float(np.abs(axes @ w) @ faces) / mass)
+        x = x + dt * v
+    return float((x - place)[0])
+
 
 # ---------------------------------------------------------------- pinned_jelly
 def corner(cooked: Cooked, x: float, z: float) -> np.ndarray:
@@ -92,6 +145,16 @@ def outflow(cooked: Cooked, first: int, last: int) -> float:
 
 
 MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
+    "flakes_in_wind": {
+        "particles at frame 54": lambda c: len(c.at(54)),
+        "flakes that have been dropped": lambda c: len(flights(c, False, 54)),
+        "lumps that have been dropped": lambda c: len(flights(c, True, 54)),
+        "way of the flakes down-wind as they land, mean [m]": lambda c: flights(c, False, 54)[:, 0].mean(),
+        "way of the lumps down-wind as they land, mean [m]": lambda c: flights(c, True, 54)[:, 0].mean(),
+        "way of the flakes, over that by the law of drag": lambda c: np.divide(*flights(c, False, 54).mean(axis=0)),
+        "way of the lumps, over that by the law of drag": lambda c: np.divide(*flights(c, True, 54).mean(axis=0)),
+        "lowest particle at frame 54 [m]": lambda c: c.x(54).min(),
+    },
     "pinned_jelly": {
         "most that the first pin lets move until frame 30 [m]": lambda c: slip(c, -0.21, 0.21, 30),
         "most that the last pin lets move until frame 54 [m]": lambda c: slip(c, -0.21, -0.21, 54),

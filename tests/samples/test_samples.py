@@ -28,6 +28,7 @@ CACHES = {
     "two_materials": "bowl.usda",
     "student_report": "report.usda",
     "keyed_gravity": "room.usda",
+    "flakes_in_wind": "flakes.usda",
     "letters_goal": "letters.usda",
     "piped_cream": "piped_cream.usda",
     "honey_jar": "honey_jar.usda",
@@ -108,6 +109,15 @@ def coarse(name: str, cell_size: float, frames: int, out: Path, **centres: Any) 
     graph.nodes["cache"].inputs.pop("mesh")
     result = execute(graph, frames=(1, frames), out=out, on_event=told.append)
     return Cooked(result.revision_folder, CACHES[name], result.warnings, tuple(told))
+
+
+def test_flakes_sail_and_a_lump_falls_as_the_law_of_drag_has_it(tmp_path: Path):
+    """Coarse, with flakes of one layer of cells: until frame 9 the first ones come twice as far down-wind as the first lump."""
+    cooked = coarse("flakes_in_wind", 0.0375, 9, tmp_path)
+    flakes, lumps = (directing.flights(cooked, each, 9) for each in (False, True))
+    assert len(flakes) == 4 and len(lumps) == 1
+    assert flakes[0, 0] > 2.0 * lumps[0, 0] > 0.0
+    assert lumps[0, 0] == pytest.approx(lumps[0, 1], rel=0.2) and flakes[0, 0] == pytest.approx(flakes[0, 1], rel=0.2)
 
 
 def test_a_pin_holds_a_slab_until_it_lets_go(tmp_path: Path):
