@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import MpmNodesError, WallRule
+from mpm_nodes.nodes.forces import force_air
 from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.surroundings import push
 from mpm_nodes.verification.implicit import SHARP
 from mpm_nodes.verification.quantities import momentum
 from mpm_nodes.verification.scenes import block, changed, material, walled
@@ -50,6 +52,19 @@ def test_a_motion_is_the_same_wherever_the_sides_are():
         way = there - place
         assert np.abs(way - [L, 2 * L, L] * np.rint(way / [L, 2 * L, L])).max() < 1e-12
         assert np.abs(other - velocity).max() < 1e-11
+
+
+@pytest.mark.parametrize("cells", [1, 2, 5])
+@pytest.mark.parametrize("across", [8, 16])
+def test_air_presses_on_a_plate_between_periodic_sides_as_if_it_had_no_edges(cells, across):
+    """The force of its area, to a hundredth for a layer of one cell: also where the block before a block is the one behind it."""
+    start = block(JELLY, (0.52 * L, 0, 0), (0.52 * L + cells * H, across * H, across * H), H)
+    walls = walled((0, 0, 0), (2 * L, across * H, across * H), OPEN, OPEN, AROUND, AROUND, AROUND, AROUND)
+    solver = SubstepSolver(start, "explicit_apic", cell_size=H, dtype=np.float64, walls=walls, gravity=(0, 0, 0), origin=(0, 0, 0))
+    push(solver, [force_air(velocity=(10.0, 0.0, 0.0), density=2.0)])
+    solver.step(1e-5)
+    impulse = solver.step_context.report["forces"]["impulse"]
+    assert impulse[0] / (100.0 * (across * H) ** 2 * 1e-5) == pytest.approx(1.0, rel=0.0125)
 
 
 @pytest.mark.parametrize("substeps", ["explicit_apic", "implicit_apic"])
