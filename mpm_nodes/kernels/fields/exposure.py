@@ -33,6 +33,8 @@ OWN = 8
 """Samples of a block along each edge: half a cell apart, the first at its corner."""
 STEP, STEPS = 0.25, 10
 """Length of a step along the wind [cells], and how many are taken to each side."""
+WIDE = 0.55
+"""Width of a particle from which on it is shared out as eight, so that there are no gaps between the samples [cells]."""
 DEEP, BLUR = 1.4, 0.5
 """Depth beyond which matter is in the lee, and the last part of it over which that begins [cells]."""
 
@@ -99,22 +101,34 @@ def open_area(home, place, wind, around, samples, thin):
 
 
 @part
+def _share_out(share, x, y, z, first, filled):
+    """Add to the samples around a place in samples from the corner of a block, straight."""
+    a, b, c = math.floor(x), math.floor(y), math.floor(z)
+    i, j, k = int(a) + 2, int(b) + 2, int(c) + 2
+    x, y, z = x - a, y - b, z - c
+    for corner in range(8):
+        weight = (x if corner >> 2 else 1.0 - x) * (y if (corner >> 1) & 1 else 1.0 - y) * (z if corner & 1 else 1.0 - z)
+        at = SPREAD * (SPREAD * (i + (corner >> 2)) + j + ((corner >> 1) & 1)) + k + (corner & 1)
+        filled[first + at] += weight * share
+
+
+@part
 def _fill_at(k, placement, volume, ranges, size, filled):
     offset, stride, unit = placement
     block = ranges[k, 2]
     first = SPREAD * SPREAD * SPREAD * block
     for n in range(first, first + SPREAD * SPREAD * SPREAD):
         filled[n] = 0.0
-    share = 8.0 / (size * size * size)
     for p in range(ranges[k, 0], ranges[k, 1]):
-        x, y, z = _sample_of(unit * offset[p]), _sample_of(unit * offset[stride + p]), _sample_of(unit * offset[2 * stride + p])
-        a, b, c = math.floor(x), math.floor(y), math.floor(z)
-        i, j, m = int(a) + 2, int(b) + 2, int(c) + 2
-        x, y, z = x - a, y - b, z - c
-        for corner in range(8):
-            weight = (x if corner >> 2 else 1.0 - x) * (y if (corner >> 1) & 1 else 1.0 - y) * (z if corner & 1 else 1.0 - z)
-            at = SPREAD * (SPREAD * (i + (corner >> 2)) + j + ((corner >> 1) & 1)) + m + (corner & 1)
-            filled[first + at] += weight * share * volume[p]
+        cells = float(volume[p]) / (size * size * size)
+        parts = 8 if cells > WIDE * WIDE * WIDE else 1
+        away = 0.25 * cells ** (1.0 / 3.0) if parts > 1 else 0.0
+        share = 8.0 * cells / parts
+        for n in range(parts):
+            x = _sample_of(unit * offset[p] + (away if n >> 2 else -away))
+            y = _sample_of(unit * offset[stride + p] + (away if (n >> 1) & 1 else -away))
+            z = _sample_of(unit * offset[2 * stride + p] + (away if n & 1 else -away))
+            _share_out(share, x, y, z, first, filled)
 
 
 @compiled(fastmath=False)
