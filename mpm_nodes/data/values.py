@@ -299,6 +299,44 @@ class Walls:
 
 
 @dataclass(frozen=True)
+class RigidBody:
+    """What moves a collider where matter, gravity and other bodies push it.
+
+    Attributes:
+        name: By which it is found again.
+        density: Of its volume [kg/m^3].
+        velocity: Of its centre of mass as it begins [m/s].
+        angular_velocity: About its centre of mass as it begins [rad/s].
+        restitution: Share of the speed with which it bounces off another body, 0 to 1.
+    """
+
+    name: str
+    density: float
+    velocity: Vec3 = (0.0, 0.0, 0.0)
+    angular_velocity: Vec3 = (0.0, 0.0, 0.0)
+    restitution: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class RigidMotion:
+    """Where the rigid bodies of a solve are.
+
+    Attributes:
+        poses: By the name of a body the quaternions (w, x, y, z), shape (2, 4), and the places [m], shape (2, 3), of its own frame,
+            as the frame of the shot begins and ends.
+        times: Seconds of the shot of both.
+    """
+
+    poses: Mapping[str, tuple[np.ndarray, np.ndarray]]
+    times: tuple[float, float]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(part.nbytes for pose in self.poses.values() for part in pose)
+
+
+@dataclass(frozen=True)
 class Collider:
     """A collision body over the frame interval that ends at the cooked frame.
 
@@ -324,6 +362,7 @@ class Collider:
         friction_factor: Factor on the friction of places on its surface, in the world; they may change. None: 1 everywhere.
         adhesion_factor: The same of the adhesion.
         look: Name of how renderers shade its mesh (`materials.looks`); empty: as a plain body, or as the floor where it is level.
+        rigid: How it moves by itself; None: as its shape says.
     """
 
     name: str
@@ -345,6 +384,7 @@ class Collider:
     adhesion_factor: SpaceField | None = None
     look: str = ""
     adhesion: float = 0.0
+    rigid: RigidBody | None = None
 
 
 @dataclass(frozen=True)

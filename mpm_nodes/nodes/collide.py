@@ -65,11 +65,12 @@ def _body(collider: Collider) -> Collider:
 
 
 def _sticks(told: PreflightContext) -> dict[str, Any]:
-    """Refuse what cannot clamp or stick, and tell whether matter sticks to it by a strength."""
+    """Refuse what cannot clamp or stick; tell whether matter sticks to it by a strength, and why it can be no rigid body."""
     knobs = told.knobs
     body = Collider(knobs["name"], knobs["rule"], 0.0, None, clamp=knobs["clamp"], adhesion=knobs["adhesion"])
     _refuse_loose(body)
-    return {"sticks": int(most(body.adhesion) > 0.0)}
+    fixed = [why for why, holds in (("clamps", body.clamp), ("is a plane", "shown_size" in knobs)) if holds]
+    return {"sticks": int(most(body.adhesion) > 0.0), "fixed": tuple(fixed)}
 
 
 def _refuse_loose(body: Collider) -> None:
@@ -289,7 +290,8 @@ def _carries(told: PreflightContext) -> dict[str, Any]:
     carries = told.knobs["rule"] is CollisionRule.STICKY and bool(told.knobs["velocity_grid"])
     needs = volume_needs(told)
     solids = () if UNKNOWN in needs else solids_of(collide_vdb(_first(told), told.kept, **told.knobs))
-    return {**needs, **sticks, "carries": int(carries), "solids": solids}
+    fixed = (*sticks["fixed"], *(("changes from file to file",) if told.knobs["sequence"] else ()))
+    return {**needs, **sticks, "carries": int(carries), "solids": solids, "fixed": fixed}
 
 
 def _volumes(told: ContentsContext) -> list[Any]:
@@ -368,7 +370,8 @@ def _check_mesh(told: PreflightContext) -> dict[str, Any]:
     """Refuse a sheet that has no thickness; estimate the band of voxels around the mesh."""
     from mpm_nodes.nodes.collider_needs import mesh_needs
 
-    return {**_sticks(told), **mesh_needs(told)}
+    sticks, needs = _sticks(told), mesh_needs(told)
+    return {**sticks, **needs, "fixed": (*sticks["fixed"], *needs["fixed"])}
 
 
 def _contents(told: ContentsContext) -> str:

@@ -65,7 +65,8 @@ def mesh_needs(told: PreflightContext) -> dict[str, Any]:
     still = len(points) if meshes.stands_still() else 0
     memory = int(min(max(needs), 2.0**62))
     told_of = {"memory": memory, "mesh_points": len(points), "still_points": still, "shared": OPENUSD, "notes": tuple(notes)}
-    return {**told_of, "solids": solids}
+    fixed = [why for why, holds in (("deforms", moves), ("is a sheet", options.thickness > 0.0)) if holds]
+    return {**told_of, "solids": solids, "fixed": tuple(fixed)}
 
 
 def _first_distances(solid: Solid, points: np.ndarray, place: np.ndarray) -> np.ndarray:

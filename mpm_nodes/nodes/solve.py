@@ -24,6 +24,7 @@ from mpm_nodes.data import (
     Previous,
     Range,
     Report,
+    RigidMotion,
     Seconds,
     SubstepGraph,
     Unitless,
@@ -43,10 +44,11 @@ from mpm_nodes.solver.checkpoint import SolverState
 
 
 class SolveOutputs(NamedTuple):
-    """What a solve publishes: a frozen snapshot, and the state that the next frame moves on."""
+    """What a solve publishes: a frozen snapshot, the state that the next frame moves on, and where its rigid bodies are."""
 
     particles: Particles
     state: SolverState
+    bodies: RigidMotion
 
 
 DT_FACTORS = (1.0, 0.5, 0.25)
@@ -170,10 +172,11 @@ def solve(
             clock=clock,
             team=ctx.team,
         )
+        solver.hold_rigid_bodies(colliders)
         if previous is not None:
             previous.revive(solver, clock.simulated(ctx.frame - 1))
             if previous.is_trial:
-                return SolveOutputs(_written(solver, clock, ctx.frame), previous)
+                return SolveOutputs(_written(solver, clock, ctx.frame), previous, _bodies_of(solver, clock, ctx.frame))
         if previous is None:
             for port, text in crowds(sources, emitters, ctx.settings.cell_size):
                 ctx.report("warning", where=port, message=text)
@@ -194,7 +197,7 @@ def solve(
         solver.step_context.drains = tuple(drains)
         solver.step_context.contact_forces = contact_forces and bool(colliders)
         _advance_frame(solver, ctx, clock.over(ctx.frame), colliders, emitters, knobs)
-    return SolveOutputs(_written(solver, clock, ctx.frame), SolverState(solver))
+    return SolveOutputs(_written(solver, clock, ctx.frame), SolverState(solver), _bodies_of(solver, clock, ctx.frame))
 
 
 def _written(solver: Any, clock: Clock, frame: int) -> Particles:
@@ -203,6 +206,12 @@ def _written(solver: Any, clock: Clock, frame: int) -> Particles:
     units = {name: attribute.unit for name, attribute in solver.particles.table.items()}
     columns = per_second_of_the_shot(dict(found.attributes), units, clock.pace_at(frame))
     return dataclasses.replace(found, attributes=columns)
+
+
+def _bodies_of(solver: Any, clock: Clock, frame: int) -> RigidMotion:
+    """Return where the rigid bodies are as the frame begins and ends; as the shot begins its colliders say so."""
+    bodies = solver.stores.get("rigid_bodies")
+    return RigidMotion({} if bodies is None else bodies.over_the_frame(), (clock.seconds(frame - 1), clock.seconds(frame)))
 
 
 def _advance_frame(

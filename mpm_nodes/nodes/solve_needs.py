@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from mpm_nodes.data import BIRTH, GraphSettings, WallRule
+from mpm_nodes.data import BIRTH, GraphSettings, MpmNodesError, WallRule
 from mpm_nodes.graph.declare.decorators import PreflightContext
 from mpm_nodes.graph.plan.preflight import UNKNOWN, free_memory, in_words
 from mpm_nodes.graph.time.clock import Clock
@@ -102,19 +102,27 @@ def expected(told: PreflightContext) -> dict[str, Any]:
 
 
 def _refuse_untold(told: PreflightContext) -> None:
-    """Refuse adhesion, and forces on colliders, where the substeps do not find them."""
+    """Refuse adhesion, forces on colliders and rigid bodies where the substeps do not find them."""
     from mpm_nodes.graph.plan.substeps import plan_substeps, resolve
     from mpm_nodes.solver.contact_forces import refuse_untold_contacts
+    from mpm_nodes.solver.rigid.refusals import refuse_rigid_bodies
 
     asked = {
         "solve.colliders: matter sticks to one by adhesion": told.total("colliders", "sticks"),
         "solve.colliders: collider_contact varies one": told.total("colliders", "painted"),
         "solve.contact_forces: forces are asked for": told.knobs["contact_forces"],
     }
-    what = next((each for each, holds in asked.items() if holds), "")
-    if what:
+    what, rigid = next((each for each, holds in asked.items() if holds), ""), told.every("colliders", "rigid_bodies")
+    if what or rigid:
         resolved = resolve(told.knobs["substeps"])
-        refuse_untold_contacts([plan_substeps(each) for each in (resolved, *resolved.others)], what)
+        plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
+        if what:
+            refuse_untold_contacts(plans, what)
+        if rigid:
+            refuse_rigid_bodies(plans, told.ranks > 1)
+    for name in rigid:
+        if rigid.count(name) > 1:
+            raise MpmNodesError(f"rigid_body.name: two bodies of a solve are called '{name}'; give each its own")
 
 
 def _middle(settings: GraphSettings) -> float:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mpm_nodes.data import COLLIDERS, Collider, CollisionRule, Limit, MpmNodesError, Walls
+from mpm_nodes.data import COLLIDERS, Collider, CollisionRule, Limit, MpmNodesError, StepContext, Walls
 from mpm_nodes.data.ambient import at_frame
 from mpm_nodes.graph.time import keys
 from mpm_nodes.graph.time.clock import FrameClock
@@ -33,6 +33,7 @@ from mpm_nodes.kernels.level_sets.level_set import (
     PLANE,
     PLATE,
     PLATES,
+    POSE,
     RULE,
     SHEETS,
     SIZES,
@@ -48,6 +49,8 @@ from mpm_nodes.solver.contact_forces import centres_of, volumes_of_nodes
 from mpm_nodes.solver.contact_lists import ContactLists, listed_rows, told_of
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.plates import Splines, find_sheets, is_plate
+from mpm_nodes.solver.rigid.bodies import RigidBodies, two_poses
+from mpm_nodes.solver.rigid.coupling import kick, meet
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store
 from mpm_nodes.solver.told_nodes import ToldNodes
@@ -71,6 +74,7 @@ class ColliderSet(Store):
         previous: The set of the frame before: level sets that are still the same are not packed again.
         clock: The clock over the frame; None where seconds of the shot and simulated seconds are the same.
         two_sided: Splines through whose width plates keep what lies on their two sides apart; None: none does.
+        rigid: The bodies that move by themselves, in a frame that has begun; None: none does.
 
     Attributes:
         colliders: As given.
@@ -100,13 +104,17 @@ class ColliderSet(Store):
         previous: ColliderSet | None = None,
         clock: FrameClock | None = None,
         two_sided: Splines | None = None,
+        rigid: RigidBodies | None = None,
     ) -> None:
+        self.rigid = rigid
         self._clock, self._pace = clock, 1.0 if clock is None else clock.pace
         self.colliders = tuple(colliders)
         self.dtype = np.dtype(dtype)
         self.origin = np.array(origin, np.float64)
         self.walls = walls if isinstance(walls, WallSet) else WallSet(walls, self.origin)
         shapes = [_checked(collider) for collider in self.colliders]
+        if rigid is not None:
+            shapes = [two_poses(each) if c.rigid is not None else each for c, each in zip(self.colliders, shapes, strict=True)]
         self._integer = np.zeros((len(shapes), BODY_INTEGERS), np.int64)
         self._real = np.zeros((len(shapes), BODY_REALS))
         for b, (collider, shape) in enumerate(zip(self.colliders, shapes, strict=True)):
@@ -210,14 +218,18 @@ class ColliderSet(Store):
         """Bytes of packed level sets, and of what nodes were told by bodies."""
         return sum(array.nbytes for array in self._lattices) + self._told.nbytes
 
-    def limits(self, distance: float) -> Iterator[tuple[Limit, str, float]]:
+    def limits(self, distance: float, gravity: float = 0.0) -> Iterator[tuple[Limit, str, float]]:
         """Yield what limits dt: the limit, the collider's name, and the longest substep [s].
 
         Args:
             distance: How far a body may move in one substep [m].
+            gravity: By which bodies that move by themselves may fall faster until then [m/s^2].
         """
         if self.fastest > 0:
             yield SPEED, self.fastest_name, distance / self.fastest
+        if self.rigid is not None:
+            for name, speed in self.rigid.speeds():
+                yield SPEED, name, time_to_travel(distance, speed, gravity)
         for collider in self.colliders:
             if math.isfinite(collider.dt_max):
                 yield OWN, collider.name, collider.dt_max
@@ -230,9 +242,30 @@ class ColliderSet(Store):
         if self.sticks and self._clock is not None:
             frame = self._clock.frame_at(time_end)
             self._real[:, ADHESION] = [keys.at(collider.adhesion, frame) for collider in self.colliders]
+        if self.rigid is not None:
+            self._pose_rigid_bodies()
         if self.colliders:
             shapes = ShapeKeys(*self._key_times, self._key_lattices, self._centres)
             pose_bodies(self._times, self.origin, self._poses, shapes, self._integer, self._real)
+
+    def _pose_rigid_bodies(self) -> None:
+        """Take where the bodies that move by themselves were and are as their keys."""
+        assert self.rigid is not None
+        first = self._poses.start[:-1][self.rigid.world.places]
+        for end in (0, 1):
+            self._poses.times[first + end] = self.rigid.times[end]
+            self._poses.rotations[first + end], self._poses.translations[first + end] = (
+                self.rigid.turns[end],
+                self.rigid.places[end],
+            )
+
+    def move_rigid_bodies(self, step: StepContext) -> None:
+        """Move the bodies that move by themselves through the substep as if there were no matter."""
+        if self.rigid is None:
+            return
+        self.pose(step.time, step.time + step.dt)
+        self.rigid.world.place_others(self._real, POSE + 12)
+        self.rigid.begin_move(step.time, step.dt, step.gravity)
 
     @contextmanager
     def posed_at(self, time: float) -> Iterator[None]:
@@ -260,6 +293,12 @@ class ColliderSet(Store):
         """Return the bodies as kernels take them, as posed last."""
         return Bodies(self._integer, self._real, *self._lattices)
 
+    def distances_at(self, places: np.ndarray) -> np.ndarray:
+        """Return distances [m] of places, shape (n, 3) [m], from the bodies at the end of the substep, shape (n, bodies)."""
+        found = np.empty((len(places), len(self.colliders), 4))
+        collision_paths.distances_at(places - self.origin, self.bodies(), found)
+        return found[..., 0]
+
     @property
     def frame_length(self) -> float:
         """Simulated seconds of the frame, 1 s where there are no frames."""
@@ -276,7 +315,7 @@ class ColliderSet(Store):
         """
         contacts = self._listed(grid)
         total = int(contacts.counts.sum())
-        given = np.zeros(3 * len(contacts.places) if tells else 0)
+        given = np.zeros(3 * len(contacts.places) if tells or self.rigid is not None else 0)
         if not total:
             return told_of(contacts, given)
         head, tail, again = self._contacts.chains(total)
@@ -284,7 +323,14 @@ class ColliderSet(Store):
         level_start, again_start = (np.empty(len(self.colliders) + 7, np.int64) for _ in range(2))
         chains = response.Chains(head, tail, following, level_start, again, again_start)
         response.group_contacts(contacts, np.flatnonzero(contacts.counts), grid.slots(), chains)
-        response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), contacts, chains, given)
+
+        def respond() -> None:
+            response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), contacts, chains, given)
+
+        if self.rigid is None:
+            respond()
+        else:
+            meet(self.rigid, grid, contacts, respond, given)
         if grid.copies is not None:
             sides.hand_out(grid.copies.places, grid.copies.master, grid.array("velocity"))
         return told_of(contacts, given)
@@ -349,6 +395,7 @@ class ColliderSet(Store):
         if varied:
             bodies = bodies._replace(real=bodies.real.copy())
             bodies.real[varied, FRICTION] = 0.0
+        before = particles.rows("velocity").copy() if self.rigid is not None else None
         collision_paths.collide_particle_paths(
             self.particle_blocks(particles),
             particles.array("velocity"),
@@ -358,6 +405,8 @@ class ColliderSet(Store):
             bodies if free is None else bodies._replace(integer=bodies.integer[free], real=bodies.real[free]),
             doomed,
         )
+        if self.rigid is not None and before is not None:
+            kick(self.rigid, particles, before, self._dt, self.distances_at)
         if doomed.any():
             particles.delete(doomed.astype(bool))
 
@@ -376,6 +425,12 @@ class ColliderSet(Store):
         found = collision_paths.penetration(self.particle_blocks(particles), self.bodies())
         told = zip(self.colliders, found, strict=True)
         return [(each.name, 0, 0.0) if each.clamp else (each.name, int(count), float(depth)) for each, (count, depth) in told]
+
+
+def time_to_travel(distance: float, speed: float, acceleration: float) -> float:
+    """Return the longest dt with (speed + acceleration dt) dt <= `distance` [m]: a substep moves by its speed at the end."""
+    root = math.sqrt(speed * speed + 4.0 * acceleration * distance)
+    return 2.0 * distance / (speed + root) if root > 0 else math.inf
 
 
 _NO_COPIES = (np.zeros(0, np.int64), np.zeros((0, 4), np.int64), np.zeros(0, np.int32))

@@ -25,7 +25,7 @@ class Splines(NamedTuple):
 
 def is_plate(collider: Collider, reach: float) -> bool:
     """Return whether a collider is a box so thin that splines of this width [m] reach through it, and twice as wide."""
-    if not isinstance(collider.shape, PosedLevelSets) or collider.shape.kind != BOX or collider.clamp:
+    if not isinstance(collider.shape, PosedLevelSets) or collider.shape.kind != BOX or collider.clamp or collider.rigid:
         return False
     thin, wide, _ = sorted(2.0 * size for size in collider.shape.sizes)
     return thin < reach and 2.0 * thin <= wide
@@ -34,11 +34,11 @@ def is_plate(collider: Collider, reach: float) -> bool:
 def parts_sides(collider: Collider) -> bool:
     """Return whether a collider is a level set that parts what lies on its sides.
 
-    What clamps does not, nor what stands still, sticks and carries, as a mouth does.
+    What clamps does not, nor a rigid body, nor what stands still, sticks and carries, as a mouth does.
     """
     level_sets = collider.shape.level_sets
     carries = collider.rule is CollisionRule.STICKY and len(level_sets) == 1 and level_sets[0].velocities is not None
-    return bool(level_sets) and not collider.clamp and not carries
+    return bool(level_sets) and not collider.clamp and not collider.rigid and not carries
 
 
 def find_sheets(

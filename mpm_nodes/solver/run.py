@@ -45,6 +45,8 @@ from mpm_nodes.solver.program import Program
 from mpm_nodes.solver.ranks.refusals import refuse_plates
 from mpm_nodes.solver.ranks.share import shared_among
 from mpm_nodes.solver.ranks.team import Team
+from mpm_nodes.solver.rigid.bodies import RigidBodies
+from mpm_nodes.solver.rigid.refusals import refuse_rigid_bodies
 from mpm_nodes.solver.rollback import Rollback
 from mpm_nodes.solver.sides import TRAVEL, divide, join
 from mpm_nodes.solver.snapshots import snapshot_of
@@ -176,12 +178,16 @@ class SubstepSolver:
     @property
     def lasting_stores(self) -> dict[str, Store]:
         """What holds something from one substep to the next: domains by name, and "memory"."""
-        lasting = {name: store for name, store in self.stores.items() if store.names and not domain_named(name).begins_empty}
+        lasting = {
+            name: store
+            for name, store in self.stores.items()
+            if store.lasts or (store.names and not domain_named(name).begins_empty)
+        }
         return {**lasting, "memory": self.memory}
 
     def unsaved(self, place: str) -> frozenset[str]:
         """Return the fields of a domain that a checkpoint need not hold."""
-        if place not in self.stores:
+        if place not in self.stores or self.stores[place].lasts:
             return frozenset()
         fields = domain_named(place).fields
         brought = {("particles", name) for name in (*self.matter.columns, *ALWAYS)}
@@ -204,8 +210,11 @@ class SubstepSolver:
         span = (0.0, 0.0) if clock is None else (clock.begin, clock.end)
         walls = WallSet(self.walls, self.particles.origin, self.wall_motion, span)
         two_sided = Splines(self.spline_width, self.cell_size) if self.candidates.bear_sides else None
+        rigid = self.hold_rigid_bodies(colliders)
+        if rigid is not None:
+            rigid.begin_frame(colliders, walls, self.particles.origin, self.cell_size, self.time)
         self.stores["colliders"] = ColliderSet(
-            colliders, walls, self.matter.dtype, self.particles.origin, previous, clock, two_sided
+            colliders, walls, self.matter.dtype, self.particles.origin, previous, clock, two_sided, rigid
         )
         if self.colliders.sticks:
             refuse_untold_contacts(self.candidates.plans, "colliders: matter sticks to one by adhesion")
@@ -215,6 +224,19 @@ class SubstepSolver:
         if self.share.several:
             refuse_plates(self.colliders)
         self.choose(self.candidates.index)
+
+    def hold_rigid_bodies(self, colliders: Sequence[Collider]) -> RigidBodies | None:
+        """Return the state of those colliders that move by themselves, None where none does.
+
+        Raises:
+            MpmNodesError: These substeps, or several ranks, have none.
+        """
+        if not any(each.rigid is not None for each in colliders):
+            return None
+        if "rigid_bodies" not in self.stores:
+            refuse_rigid_bodies(self.candidates.plans, self.share.several)
+            self.stores["rigid_bodies"] = RigidBodies(colliders)
+        return cast("RigidBodies", self.stores["rigid_bodies"])
 
     def begin_frame(self, clock: FrameClock, colliders: Sequence[Collider], emitters: Sequence[Emitter]) -> None:
         """Take the bodies and emitters of a frame, which end it where they say.

@@ -54,10 +54,12 @@ class Store:
     Attributes:
         domain: What it is the state of. Where the class has it, stages may write the class for the type of their port.
         names: Fields that it holds as arrays.
+        lasts: Whether it holds something from one substep to the next besides fields.
     """
 
     domain: Domain
     names: tuple[str, ...] = ()
+    lasts: bool = False
 
     def kind(self) -> dict[str, Any]:
         """Return by what it is called all that has to be the same in a store that restores what this one saved."""

@@ -26,6 +26,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.materials",
     "mpm_nodes.nodes.emit",
     "mpm_nodes.nodes.retime",
+    "mpm_nodes.nodes.rigid_bodies",
     "mpm_nodes.nodes.secondary",
     "mpm_nodes.nodes.streams",
     "mpm_nodes.nodes.measure",

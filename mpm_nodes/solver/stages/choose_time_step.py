@@ -10,7 +10,7 @@ from mpm_nodes.graph.declare import shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import Measure
 from mpm_nodes.materials.law_fragments import RATES
 from mpm_nodes.solver.colliders import LIMITS as COLLIDER_LIMITS
-from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.colliders import ColliderSet, time_to_travel
 from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.frame_progress import never_ends
 from mpm_nodes.solver.state import ParticleStore
@@ -123,9 +123,9 @@ def _own_limits(
     """Yield the limits of motion and matter: what it is, what it is due to, and the longest substep [s]."""
     h, gravity = step.cell_size, math.hypot(*step.gravity)
     yield LONGEST, "", step.dt_max
-    yield from colliders.limits(cfl * h)
+    yield from colliders.limits(cfl * h, gravity)
     for law, speed, gradient, wave in particles.law_limits():
-        yield TRAVEL, law.label, _time_to_travel(cfl * h, speed, gravity)
+        yield TRAVEL, law.label, time_to_travel(cfl * h, speed, gravity)
         if gradient > 0:
             yield STRAIN, law.label, strain_limit / gradient
         if wave > 0 and not implicit:
@@ -136,9 +136,3 @@ def _own_limits(
         if viscosity > 0:
             yield VISCOSITY, law.label, law.viscous_step(viscosity, h)
         yield LAW, law.label, law.longest_step(particles, segments)
-
-
-def _time_to_travel(distance: float, speed: float, acceleration: float) -> float:
-    """Return the longest dt with (speed + acceleration dt) dt <= `distance` [m]: a substep moves by its speed at the end."""
-    root = math.sqrt(speed * speed + 4.0 * acceleration * distance)
-    return 2.0 * distance / (speed + root) if root > 0 else math.inf

@@ -24,8 +24,10 @@ def collide_grid(
     before and behind it are held as the mass norm asks, so that kinetic energy never grows. With the surface on a node plane
     this is the rule of Stomakhin 2013, section 8. Bodies stand where they are at the end of the substep and act in order: the
     last one wins. Their velocity is their own displacement over the substep divided by dt, so that matter stuck to a body
-    follows it without drift. Adhesion pulls on matter that would leave, by the adhesion times the area at most.
+    follows it without drift; rigid bodies take up what it gives them at once. Adhesion pulls on matter that would leave, by the
+    adhesion times the area at most.
     """
+    colliders.move_rigid_bodies(step)
     if colliders.idle or not (grid.count or grid.halo.several):
         return
     colliders.pose(step.time, step.time + step.dt)

@@ -16,7 +16,7 @@ def _idle(particles: ParticleStore, colliders: ColliderSet, step: StepContext) -
 @shared_among_ranks
 @stage(label="Collide Particles", removes=("particles",), fragments=(Idle(_idle),))
 def collide_particles(
-    particles: A[ParticleStore, Reads("position", "velocity"), Writes("position", "velocity")],
+    particles: A[ParticleStore, Reads("position", "velocity", "mass"), Writes("position", "velocity")],
     colliders: A[ColliderSet, Reads("level_set")],
     step: StepContext,
 ) -> Stage["particles"]:

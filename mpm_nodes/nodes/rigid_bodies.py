@@ -1,0 +1,98 @@
+"""Rigid bodies: colliders that matter, gravity and other bodies move."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import (
+    A,
+    Collider,
+    KilogramsPerCubicMetre,
+    MetresPerSecond,
+    MpmNodesError,
+    RadiansPerSecond,
+    Range,
+    RigidBody,
+    RigidMotion,
+    Unitless,
+    Vec3,
+)
+from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.time.keys import NotKeyable
+from mpm_nodes.nodes.bodies import collider_passed_on
+from mpm_nodes.nodes.rotations import quaternion_matrix
+
+__all__ = ["moved_body", "rigid_body"]
+
+_AT_START = NotKeyable("a body has it as it begins")
+_CONSTANT = NotKeyable("a body keeps it")
+
+
+def _rigid(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: refuse what no body can be made of, and tell the body."""
+    if importlib.util.find_spec("mujoco") is None:
+        raise MpmNodesError('rigid_body: MuJoCo, which moves bodies, is not installed: pip install "mpm-nodes[bodies]"')
+    if told.total("collider", "rigid"):
+        raise MpmNodesError("rigid_body: its collider is a rigid body already; take one of the two out")
+    for why in told.distinct("collider", "fixed"):
+        raise MpmNodesError(f"rigid_body: its collider {why}; take a body with a volume that keeps its shape")
+    return {**collider_passed_on(told), "still_points": 0, "rigid": 1, "rigid_bodies": (told.knobs["name"],)}
+
+
+@node(category="Collide", label="Rigid Body", preflight=_rigid)
+def rigid_body(
+    collider: Collider,
+    *,
+    name: A[str, _CONSTANT] = "body",
+    density: A[float, KilogramsPerCubicMetre, Range(min=0.0, exclusive_min=True, soft_max=10000.0), _CONSTANT] = 1000.0,
+    velocity: A[Vec3, MetresPerSecond, _AT_START] = (0.0, 0.0, 0.0),
+    angular_velocity: A[Vec3, RadiansPerSecond, _AT_START] = (0.0, 0.0, 0.0),
+    restitution: A[float, Unitless, Range(min=0.0, max=0.99), _CONSTANT] = 0.0,
+) -> Collider:
+    """Let a collider move by itself: it falls, floats, is pushed by matter and pushes back. For explicit substeps.
+
+    Wire it into `solve.colliders`; `moved_body` puts it where the solve has moved it. Matter meets its surface, other bodies and
+    colliders meet analytic shapes as they are and meshes as their convex hulls (MuJoCo, Todorov et al. 2012); of two frictions
+    the larger counts there. Momentum of matter and bodies together is kept. Forces that push matter do not push it.
+
+    Args:
+        collider: Ball, box, capsule or mesh that bounds a volume; it begins where it stands as the solve begins.
+        name: By which `moved_body` finds it.
+        density: Of its volume, from which mass and inertia follow.
+        velocity: Of its centre of mass as it begins.
+        angular_velocity: About its centre of mass as it begins, a vector along the axis.
+        restitution: Share of the speed with which it bounces off another body; matter has its own.
+    """
+    return dataclasses.replace(collider, rigid=RigidBody(name, density, velocity, angular_velocity, restitution), still=False)
+
+
+@node(category="Collide", label="Moved Body", preflight=collider_passed_on)
+def moved_body(collider: Collider, bodies: RigidMotion) -> Collider:
+    """Put a rigid body where a solve has moved it, for the cache.
+
+    Args:
+        collider: The rigid body.
+        bodies: Where the solve has its bodies: its output `bodies`.
+
+    Raises:
+        MpmNodesError: It is no rigid body, or the solve has none of its name.
+    """
+    if collider.rigid is None or collider.rigid.name not in bodies.poses:
+        name = "" if collider.rigid is None else f" '{collider.rigid.name}'"
+        raise MpmNodesError(
+            f"moved_body: the solve moves no body{name}; it has {', '.join(bodies.poses) or 'none'}; wire in the rigid_body that its "
+            "colliders have"
+        )
+    turns, places = bodies.poses[collider.rigid.name]
+    shape = dataclasses.replace(collider.shape, pose_times=np.array(bodies.times), rotations=turns, translations=places)
+    mesh = collider.mesh
+    if mesh is not None:
+        turn = quaternion_matrix(turns[-1]) @ quaternion_matrix(collider.shape.rotations[-1]).T
+        normals = None if mesh.normals is None else mesh.normals @ turn.T
+        points = (mesh.points - collider.shape.translations[-1]) @ turn.T + places[-1]
+        mesh = dataclasses.replace(mesh, points=points, normals=normals)
+    return dataclasses.replace(collider, shape=shape, mesh=mesh, rigid=None)

@@ -1,0 +1,112 @@
+"""The state of the rigid bodies of a solve, and where they are in a substep."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpm_nodes.data import Collider, frozen
+from mpm_nodes.kernels.level_sets.level_set import PosedLevelSets
+from mpm_nodes.solver.rigid.world import RigidWorld
+from mpm_nodes.solver.stores import Saved, Store
+
+if TYPE_CHECKING:
+    from mpm_nodes.solver.walls import WallSet
+
+__all__ = ["RigidBodies", "two_poses"]
+
+
+class RigidBodies(Store):
+    """All rigid bodies of a solve. Their model is made anew in every frame, so that a solve that resumes has the same.
+
+    Args:
+        colliders: Those of the solve as it begins.
+
+    Attributes:
+        names_of_bodies: The names of the rigid ones.
+        times: Start and end of the substep moved last [simulated s].
+        turns: Quaternions (w, x, y, z) of the bodies' frames then, shape (2, n, 4).
+        places: Places of the bodies' frames then [m], shape (2, n, 3).
+    """
+
+    lasts = True
+
+    def __init__(self, colliders: Sequence[Collider]) -> None:
+        self.names_of_bodies = tuple(each.rigid.name for each in colliders if each.rigid is not None)
+        self._world: RigidWorld | None = None
+        self._restored = np.zeros(0)
+        self.times = np.zeros(2)
+        shapes = [each.shape for each in colliders if each.rigid is not None]
+        self.turns = np.stack([np.array([shape.rotations[0] for shape in shapes])] * 2)
+        self.places = np.stack([np.array([shape.translations[0] for shape in shapes])] * 2)
+        self._begun = self.turns[1], self.places[1]
+
+    @property
+    def world(self) -> RigidWorld:
+        """MuJoCo's model in this frame."""
+        assert self._world is not None
+        return self._world
+
+    def begin_frame(self, colliders: Sequence[Collider], walls: WallSet, origin: np.ndarray, cell_size: float, time: float) -> None:
+        """Make the model of a frame, with the bodies where they are."""
+        state = self._state()
+        self._world = RigidWorld(colliders, walls, origin, cell_size)
+        if len(state):
+            self._world.come_back(state)
+        self.times[:] = time
+        self.turns, self.places = (np.stack([each, each]) for each in self._world.poses())
+        self._begun = self.turns[1].copy(), self.places[1].copy()
+
+    def over_the_frame(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Return by name quaternions, shape (2, 4), and places [m], shape (2, 3), of the bodies as the frame began, and now."""
+        turns, places = np.stack([self._begun[0], self.turns[1]], axis=1), np.stack([self._begun[1], self.places[1]], axis=1)
+        return {name: (frozen(turns[k]), frozen(places[k])) for k, name in enumerate(self.names_of_bodies)}
+
+    def begin_move(self, time: float, dt: float, gravity: Sequence[float]) -> None:
+        """Move the bodies through a substep as if there were no matter (simulated s, m/s^2)."""
+        self.world.go_on()
+        self._dt, self._gravity = dt, gravity
+        self.times[:] = time, time + dt
+        self.turns[0], self.places[0] = self.world.poses()
+        self.move(np.zeros((len(self.names_of_bodies), 6)))
+
+    def move(self, impulses: np.ndarray) -> None:
+        """Move the bodies through that substep once more, with impulses on them, shape (n, 6) (see `RigidWorld.advance`)."""
+        self.world.advance(self._dt, self._gravity, impulses)
+        self.turns[1], self.places[1] = self.world.poses()
+        same = (self.turns[0] * self.turns[1]).sum(axis=1, keepdims=True) >= 0.0
+        self.turns[1] = np.where(same, self.turns[1], -self.turns[1])
+
+    def speeds(self) -> Iterator[tuple[str, float]]:
+        """Yield the name of each body, and a bound on the speed of its points [m/s]."""
+        for name, twist, reach in zip(self.names_of_bodies, self.world.twists(), self.world.reach, strict=True):
+            yield name, float(np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) * reach)
+
+    def kind(self) -> dict[str, Any]:
+        """See `Store`."""
+        return {"names": list(self.names_of_bodies)}
+
+    def save(self, skip: Collection[str] = (), *, copy: bool = True) -> Saved:
+        """See `Store`."""
+        tables = {"state": self._state(), "turns": self.turns, "places": self.places, "times": self.times}
+        return Saved({}, {}, {name: table.copy() if copy else table for name, table in tables.items()})
+
+    def restore(self, saved: Saved) -> None:
+        """See `Store`; before the first frame there is no model to put it into."""
+        self._restored = saved.tables["state"].copy()
+        self.turns, self.places, self.times = (saved.tables[name].copy() for name in ("turns", "places", "times"))
+        if self._world is not None:
+            self._world.come_back(self._restored)
+
+    def _state(self) -> np.ndarray:
+        """Return MuJoCo's state; nothing before the first frame."""
+        return self._restored if self._world is None else self._world.state()
+
+
+def two_poses(shape: PosedLevelSets) -> PosedLevelSets:
+    """Return a shape with room for two poses: those of a body as a substep begins and ends."""
+    turns, places = (np.repeat(each[:1], 2, axis=0) for each in (shape.rotations, shape.translations))
+    return dataclasses.replace(shape, pose_times=np.zeros(2), rotations=turns, translations=places)

@@ -1,0 +1,182 @@
+"""Contacts of the grid with rigid bodies, which the matter moves: both get the velocities at which the impulses between them agree.
+
+| symbol | meaning | unit |
+|---|---|---|
+| d | change of a body's velocity (v, w) by the matter | m/s, rad/s |
+| J(d) | impulses of the contacts on the bodies that move that way, and their moments about the centres of mass | N s, N m s |
+| W | inverse masses: how velocities follow from impulses | 1/kg |
+| A | - dJ/dd: what matter the contacts hold, in the directions in which they hold it | kg |
+
+A body that would move on as if there were no matter, and get the impulses afterwards, swings where it is lighter than the matter
+that it touches, and bursts where it is half as heavy. Here d = W J(d) is solved by Newton's method: the contacts of a node are
+linear where it keeps sticking, sliding or being free, so that two or three rounds do. Whatever round is the last, a body takes the
+very impulses that the nodes were given: momentum is kept to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mpm_nodes.kernels.collisions.contact_rows import (
+    BODY,
+    FELLOW_BODY,
+    FELLOW_PLACE,
+    FRICTION_OF,
+    LEVEL_PLACE,
+    NODE_PLACE,
+    NORMAL,
+    PULL,
+    RULE_OF,
+    SURFACE_PLACE,
+    ContactList,
+)
+from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP
+from mpm_nodes.solver.contact_lists import listed_rows
+from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.rigid.bodies import RigidBodies
+from mpm_nodes.solver.state import ParticleStore
+
+__all__ = ["kick", "meet"]
+
+ROUNDS = 8
+"""Most times that contacts are met in a substep."""
+AGREED = 1e-6
+"""Difference between a velocity and the one that follows from its impulses, over the speeds, that counts as none."""
+
+
+@dataclass(frozen=True)
+class RigidContacts:
+    """The contacts of nodes with rigid bodies.
+
+    Attributes:
+        listed: Their rows in the list, shape (n,).
+        body: Number of the rigid body of each, shape (n,).
+        arm: From its centre of mass to where the contact acts, shape (n, 3) [m].
+        node_arm, image_arm: The same to the node, and to its image, shape (n, 3) [m].
+        held: Mass that it holds where it acts, shape (n,) [kg].
+    """
+
+    listed: np.ndarray
+    body: np.ndarray
+    arm: np.ndarray
+    node_arm: np.ndarray
+    image_arm: np.ndarray
+    held: np.ndarray
+
+
+def meet(bodies: RigidBodies, grid: GridStore, found: ContactList, respond: Callable[[], None], given: np.ndarray) -> None:
+    """Meet all contacts of a substep, those with rigid bodies so that these move on by what they are given.
+
+    Args:
+        bodies: The bodies, moved through the substep as if there were no matter.
+        grid: The grid; its velocities are changed.
+        found: Its contacts.
+        respond: Meets them, and adds to `given`.
+        given: What each row of `found` gives to its body, flat [N s]; written.
+    """
+    contacts = _contacts(bodies, grid, found)
+    if not len(contacts.listed):
+        respond()
+        return
+    every = found.places[listed_rows(found)]
+    nodes = np.unique(every[:, [NODE_PLACE, FELLOW_PLACE]])
+    nodes = nodes[nodes >= 0].astype(np.int64)
+    velocity = grid.array("velocity").reshape(-1, 4)
+    surface = found.places[contacts.listed, SURFACE_PLACE]
+    rows = found.rows[surface].copy()
+    before, pulls = velocity[nodes].copy(), found.rows[:, PULL].copy()
+    alone, inverse = bodies.world.twists(), bodies.world.inverse_masses()
+    reach = np.stack([np.ones_like(bodies.world.reach), bodies.world.reach], axis=1).repeat(3, axis=1)
+    change = np.zeros_like(alone)
+    for _ in range(ROUNDS):
+        moves, turns = change[contacts.body, :3], change[contacts.body, 3:]
+        found.rows[surface, BODY : BODY + 3] = rows[:, BODY : BODY + 3] + moves + np.cross(turns, contacts.node_arm)
+        found.rows[surface, FELLOW_BODY : FELLOW_BODY + 3] = (
+            rows[:, FELLOW_BODY : FELLOW_BODY + 3] + moves + np.cross(turns, contacts.image_arm)
+        )
+        velocity[nodes], found.rows[:, PULL], given[:] = before, pulls, 0.0
+        respond()
+        impulses = given.reshape(-1, 3)[contacts.listed]
+        bodies.move(_sums(contacts.body, contacts.arm, impulses, len(alone)))
+        twists = bodies.world.twists()
+        off = twists - alone - change
+        speeds = max(np.abs(alone * reach).max(), np.abs(twists * reach).max())
+        if np.abs(off * reach).max() <= AGREED * speeds:
+            break
+        held = _held(contacts, rows, impulses, len(alone))
+        change = change + np.linalg.solve(np.eye(off.size) + inverse @ held, off.ravel()).reshape(off.shape)
+
+
+def kick(
+    bodies: RigidBodies, particles: ParticleStore, before: np.ndarray, dt: float, distances_at: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    """Give the bodies what particles lost that met them on their paths.
+
+    Args:
+        bodies: The bodies.
+        particles: The particles, with the velocities that they have now.
+        before: Velocities that they had, shape (3, n) [m/s].
+        dt: The substep [s].
+        distances_at: Returns the distances of places, shape (m, 3) [m], from all colliders, shape (m, colliders) [m].
+    """
+    met = np.flatnonzero((particles.rows("velocity") != before).any(axis=0))
+    if not len(met):
+        return
+    now = particles.rows("velocity")[:, met].astype(np.float64)
+    mass = particles.rows("mass")[0, met].astype(np.float64)
+    place = particles.places_of(met) + dt * now.T
+    nearest = distances_at(place).argmin(axis=1)
+    met_rigid = np.isin(nearest, bodies.world.places)
+    body = np.searchsorted(bodies.world.places, nearest[met_rigid])
+    lost = (mass * (before[:, met] - now)).T[met_rigid]
+    arm = place[met_rigid] - bodies.world.centres()[body]
+    bodies.world.kick(_sums(body, arm, lost, len(bodies.world.places)))
+
+
+def _contacts(bodies: RigidBodies, grid: GridStore, found: ContactList) -> RigidContacts:
+    """Return the contacts with rigid bodies."""
+    places = bodies.world.places
+    listed = listed_rows(found)
+    listed = listed[np.isin(found.places[listed, LEVEL_PLACE], places)]
+    node, image = (found.places[listed, at].astype(np.int64) for at in (NODE_PLACE, FELLOW_PLACE))
+    body = np.searchsorted(places, found.places[listed, LEVEL_PLACE])
+    ratio, outside = found.ratios[listed], np.where(image >= 0, image, node)
+    centre = bodies.world.starts[body] - grid.origin
+    node_arm, image_arm = grid.places_of(node) - centre, grid.places_of(outside) - centre
+    mass = grid.array("momentum").reshape(-1, 4)[:, 3].astype(np.float64)
+    inner, outer = mass[node], np.where(image >= 0, mass[outside], np.inf)
+    # a contact acts where the surface cuts the line from the node to its image, which takes - r of its impulse
+    arm = node_arm + (ratio / (1.0 - ratio))[:, None] * (node_arm - image_arm)
+    held = inner * (1.0 - ratio) ** 2 / (1.0 + ratio**2 * inner / outer)
+    return RigidContacts(listed, body, arm, node_arm, image_arm, np.where(image >= 0, held, inner))
+
+
+def _sums(body: np.ndarray, arm: np.ndarray, impulses: np.ndarray, count: int) -> np.ndarray:
+    """Return the impulse on each body and its moment about the centre of mass, shape (count, 6)."""
+    both = np.concatenate([impulses, np.cross(arm, impulses)], axis=1)
+    return np.array([np.bincount(body, both[:, axis], count) for axis in range(6)]).T
+
+
+def _held(contacts: RigidContacts, rows: np.ndarray, impulses: np.ndarray, count: int) -> np.ndarray:
+    """Return A, shape (6 count, 6 count): what is free of a body in this round, or slides along it, is not held that way."""
+    normal = rows[:, NORMAL : NORMAL + 3]
+    push = np.einsum("ni,ni->n", impulses, -normal)
+    along = np.linalg.norm(impulses + push[:, None] * normal, axis=1)
+    rule = rows[:, RULE_OF]
+    slides = (rule == SLIP) | ((rule == SEPARATE) & (along >= rows[:, FRICTION_OF] * (push + rows[:, PULL]) * (1.0 - 1e-6)))
+    hold = np.where(slides[:, None, None], normal[:, :, None] * normal[:, None, :], np.eye(3))
+    hold *= (contacts.held * (np.abs(impulses).max(axis=1) > 0.0))[:, None, None]
+    x, y, z = contacts.arm.T
+    zero = np.zeros_like(x)
+    cross = np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=1).reshape(-1, 3, 3)
+    turned = cross @ hold
+    blocks = np.concatenate(
+        [np.concatenate([hold, -(hold @ cross)], axis=2), np.concatenate([turned, -(turned @ cross)], axis=2)], axis=1
+    )
+    held = np.zeros((count, 6, count, 6))
+    for k in range(count):
+        held[k, :, k, :] = blocks[contacts.body == k].sum(axis=0)
+    return held.reshape(6 * count, 6 * count)
