@@ -79,13 +79,13 @@ def moved_body(collider: Collider, bodies: RigidMotion) -> Collider:
         bodies: Where the solve has its bodies: its output `bodies`.
 
     Raises:
-        MpmNodesError: It is no rigid body, or the solve has none of its name.
+        MpmNodesError: The solve moves no body of its name, or it has none.
     """
     if collider.rigid is None or collider.rigid.name not in bodies.poses:
         name = "" if collider.rigid is None else f" '{collider.rigid.name}'"
         raise MpmNodesError(
-            f"moved_body: the solve moves no body{name}; it has {', '.join(bodies.poses) or 'none'}; wire in the rigid_body that its "
-            "colliders have"
+            f"moved_body: the solve moves no body{name}; it has {', '.join(bodies.poses) or 'none'}; wire in a rigid_body that is "
+            "among its colliders"
         )
     turns, places = bodies.poses[collider.rigid.name]
     shape = dataclasses.replace(collider.shape, pose_times=np.array(bodies.times), rotations=turns, translations=places)

@@ -38,6 +38,7 @@ _MODULES = (
     "adhesion",
     "landing",
     "bodies",
+    "rigid_bodies",
     "implicit",
     "implicit_contact",
     "implicit_flow",

@@ -1,0 +1,212 @@
+"""Rigid bodies that matter moves: what they take is what it gives, they float at their density, and bounce as they are told to."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import Collider, FrameContext, Particles, RigidBody, WallRule
+from mpm_nodes.nodes.collide import collide_box, collide_plane, collide_sphere
+from mpm_nodes.solver.rigid.bodies import RigidBodies
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.verification.contract import Finding, VerificationProblem
+from mpm_nodes.verification.quantities import angular_momentum, column, momentum
+from mpm_nodes.verification.scenes import block, material, settle, walled
+
+__all__ = ["FloatingBalls", "MomentumWithBodies", "RigidBounces", "RollingBall"]
+
+CELL, WATER, G = 0.05, 1000.0, 9.81
+
+
+def rigid(collider: Collider, density: float, **motion: Any) -> Collider:
+    """Return a collider that moves by itself."""
+    return dataclasses.replace(collider, rigid=RigidBody(collider.name, density, **motion))
+
+
+def bodies_of(run: SubstepSolver) -> RigidBodies:
+    """Return the rigid bodies of a solver."""
+    bodies = run.stores["rigid_bodies"]
+    assert isinstance(bodies, RigidBodies)
+    return bodies
+
+
+def whole(run: SubstepSolver) -> tuple[np.ndarray, np.ndarray]:
+    """Return momentum [N s] and angular momentum about the solve's origin [N m s] of matter and bodies together."""
+    world = bodies_of(run).world
+    own, centres = world.momenta(), world.centres() - run.particles.origin
+    about = own[:, 3:] + np.cross(centres, own[:, :3])
+    return momentum(run) + own[:, :3].sum(axis=0), angular_momentum(run) + about.sum(axis=0)
+
+
+class MomentumWithBodies(VerificationProblem):
+    """What a rigid body loses matter gets, at once and to rounding, whether the body is light or heavy, slides or sticks.
+
+    Scene: a tumbling box of 4 x 6 x 4.8 cells hits a block of rubber of 8 cells off its centre at 3 m/s, free of gravity; it is 100
+        times lighter than the block's matter, as heavy, and 10 times heavier; 0.2 s, double precision.
+    Exact: momentum of the whole is kept.
+    Tolerance: rounding, 1e-11 of what the body brought; angular momentum to 1e-3 of it times a metre: the ends of particle paths
+        that meet a body are set down outside of it, which turns the whole a little.
+    """
+
+    name = "momentum_with_bodies"
+    source = "conservation"
+    slow = True
+
+    def findings(self) -> Iterator[Finding]:
+        """Throw boxes at blocks."""
+        start = block(material("neo_hookean", 1000.0, youngs_modulus=1e5), (-0.18, -0.2, -0.2), (0.22, 0.2, 0.2), CELL)
+        for density in (10.0, 1000.0, 10000.0):
+            for rule in ("separate", "slip", "sticky"):
+                box = collide_box(FrameContext(1), centre=(0.05, 0.45, 0.06), size=(0.2, 0.3, 0.24), friction=0.3)
+                box = dataclasses.replace(box, rule=type(box.rule)(rule))
+                body = rigid(box, density, velocity=(0.3, -3.0, 0.1), angular_velocity=(3.5, 0.9, -0.5))
+                run = SubstepSolver(
+                    start, "explicit_apic", cell_size=CELL, dtype=np.float64, colliders=[body], gravity=(0.0, 0.0, 0.0)
+                )
+                before, brought = whole(run), float(np.abs(bodies_of(run).world.momenta()[0, :3]).max())
+                run.advance(0.2)
+                after = whole(run)
+                lost = [float(np.abs(b - a).max()) / brought for a, b in zip(before, after, strict=True)]
+                yield Finding(0.0, lost[0], 1e-11, f"{density:g} kg/m^3, {rule}: momentum lost")
+                yield Finding(0.0, lost[1], 1e-3, f"{density:g} kg/m^3, {rule}: angular momentum lost [m]")
+
+
+def bath(size: Sequence[float], clear: tuple[float, float]) -> Particles:
+    """Return water of a size [m] that stands on y = 0, without the ball about (0, `clear[0]`, 0) with the radius `clear[1]`."""
+    water = block(material("liquid", WATER, bulk_modulus=2e5, viscosity=1.0), *_corners(size), CELL)
+    kept = np.linalg.norm(water["position"] - [0.0, clear[0], 0.0], axis=1) > clear[1]
+    return dataclasses.replace(water, attributes={name: values[kept] for name, values in water.attributes.items()})
+
+
+def _corners(size: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    half = np.array([0.5 * size[0], 0.0, 0.5 * size[2]])
+    return -half, half + [0.0, size[1], 0.0]
+
+
+class FloatingBalls(VerificationProblem):
+    """A ball floats in water with the share of its volume below the surface that its density says.
+
+    Scene: balls of a tenth, half and nine tenths of the density of water, without friction, in a box of 20 x 20 cells filled 10
+        cells deep, from near where they float; damped for 1 s, then free for 1 s; means over the last half.
+    Exact: Archimedes: the share below the level, as the water stands away from the ball, is the ratio of the densities.
+    Tolerance: of half the ball 10 % at a radius of 3 cells and 5 % at 4 and 5; 0.03 of the ball else. Water lies nearer to a body
+        than it should, by a tenth of a cell, so that small balls lie too deep: those of nine tenths miss.
+    """
+
+    name = "floating_balls"
+    source = "Archimedes"
+    slow = True
+    misses = (
+        "0.9 of the density, radius 3 cells: share below the level",
+        "0.9 of the density, radius 4 cells: share below the level",
+    )
+
+    def findings(self) -> Iterator[Finding]:
+        """Let balls float."""
+        for share, cells, bar in ((0.5, 3, 0.05), (0.5, 4, 0.025), (0.5, 5, 0.025), (0.1, 4, 0.03), (0.9, 3, 0.03), (0.9, 4, 0.03)):
+            radius, begin = cells * CELL, {0.1: 0.65, 0.5: 0.5, 0.9: 0.4}[share]
+            ball = rigid(collide_sphere(FrameContext(1), centre=(0.0, begin, 0.0), radius=radius), share * WATER)
+            walls = walled((-0.5, 0.0, -0.5), (0.5, 2.0, 0.5), *[WallRule.SLIP] * 6)
+            run = SubstepSolver(
+                bath((1.0, 0.5, 1.0), (begin, radius)), "explicit_apic", cell_size=CELL, colliders=[ball], walls=walls
+            )
+            settle(run, 1.0, 4.0)
+            run.advance(0.5)
+            below = np.mean([self._below(run, radius) for _ in range(24)])
+            yield Finding(share, float(below), bar, f"{share:g} of the density, radius {cells} cells: share below the level")
+
+    @staticmethod
+    def _below(run: SubstepSolver, radius: float) -> float:
+        """Return the share below the level: of the uppermost particles of columns a cell wide, 6 cells and more off the axis."""
+        run.advance(1.0 / 48.0)
+        place = column(run, "position")
+        place = place[np.hypot(place[:, 0], place[:, 2]) > 6.0 * CELL]
+        columns = np.unique(np.floor(place[:, [0, 2]] / CELL), axis=0, return_inverse=True)[1].ravel()
+        tops = np.full(columns.max() + 1, -np.inf)
+        np.maximum.at(tops, columns, place[:, 1])
+        level = float(tops.mean()) + 0.25 * CELL
+        height = float(bodies_of(run).world.centres()[0, 1])
+        return _cap(level - height + radius, radius) / (4.0 / 3.0 * math.pi * radius**3)
+
+
+def _cap(depth: float, radius: float) -> float:
+    """Return the volume of a cap of a ball [m^3]."""
+    depth = min(max(depth, 0.0), 2.0 * radius)
+    return math.pi * depth * depth * (3.0 * radius - depth) / 3.0
+
+
+class RigidBounces(VerificationProblem):
+    """A ball falls freely, and bounces off a plane with the share of its speed that its restitution says; matter is not near.
+
+    Scene: balls fall by 0.5 m onto a plane of the domain, and onto a plane that is a collider.
+    Exact: v^2 = 2 g s; the speed after the bounce is the restitution times the speed before.
+    Tolerance: 1 % of the speed, the step of 1 ms; 0.05 in the restitution: the contact is a spring, which gravity presses.
+    """
+
+    name = "rigid_bounces"
+    source = "textbook (Newton's impact law)"
+
+    def findings(self) -> Iterator[Finding]:
+        """Let balls fall."""
+        for restitution in (0.0, 0.5, 0.9):
+            for ground in ("wall", "plane"):
+                yield from self._of(restitution, ground)
+
+    @staticmethod
+    def _of(restitution: float, ground: str) -> Iterator[Finding]:
+        ball = collide_sphere(FrameContext(1), centre=(0.0, 0.6, 0.0), radius=0.1)
+        colliders = [rigid(ball, 2000.0, restitution=restitution)]
+        walls = None
+        if ground == "wall":
+            walls = walled((-5.0, 0.0, -5.0), (5.0, 9.0, 5.0), *[WallRule.SEPARATE] * 6)
+        else:
+            colliders.append(collide_plane(FrameContext(1)))
+        far = block(material("neo_hookean", 1000.0, youngs_modulus=1e4), (3.0, 3.0, 3.0), (3.1, 3.1, 3.1), CELL)
+        run = SubstepSolver(far, "explicit_apic", cell_size=CELL, colliders=colliders, walls=walls)
+        speeds = [0.0]
+        while run.time < 0.45:
+            run.step(0.001)
+            speeds.append(float(bodies_of(run).world.twists()[0, 1]))
+        fall = -min(speeds)
+        what = f"restitution {restitution}, {ground}"
+        yield Finding.relative(math.sqrt(2.0 * G * 0.5), fall, 0.01, f"{what}: speed of the fall [m/s]")
+        rebound = max(speeds[int(np.argmin(speeds)) :])
+        yield Finding(restitution, rebound / fall, 0.05, f"{what}: of the speed after the bounce")
+
+
+class RollingBall(VerificationProblem):
+    """A ball rolls down a slope that is rough, and slides down one that is smooth; a box slides with friction.
+
+    Scene: a ball of radius 0.1 m, and a box of 0.2 m, on a plane that falls by 20 degrees, 0.4 s.
+    Exact: a ball that rolls is accelerated by 5/7 g sin(a), without friction by g sin(a); the box by g (sin(a) - mu cos(a)).
+    Tolerance: 2 % of g sin(a): bodies begin at the plane, and their springs are pressed first.
+    """
+
+    name = "rolling_ball"
+    source = "textbook (rolling and sliding on a slope)"
+
+    def findings(self) -> Iterator[Finding]:
+        """Let them go."""
+        angle, span = math.radians(20.0), 0.4
+        normal, along = np.array([math.sin(angle), math.cos(angle), 0.0]), np.array([math.cos(angle), -math.sin(angle), 0.0])
+        pull = G * math.sin(angle)
+        slope = collide_plane(FrameContext(1), rotation=(0.0, 0.0, -20.0))
+        ball = collide_sphere(FrameContext(1), centre=tuple(0.1 * normal), radius=0.1)
+        box = collide_box(FrameContext(1), centre=tuple(0.1 * normal), size=(0.2, 0.2, 0.2), rotation=(0.0, 0.0, -20.0))
+        cases = (
+            ("a ball rolls", ball, 0.6, 5.0 / 7.0 * pull),
+            ("a ball slides", ball, 0.0, pull),
+            ("a box slides", box, 0.2, pull - 0.2 * G * math.cos(angle)),
+        )
+        far = block(material("neo_hookean", 1000.0, youngs_modulus=1e4), (3.0, 3.0, 3.0), (3.1, 3.1, 3.1), CELL)
+        for what, body, friction, exact in cases:
+            colliders = [rigid(dataclasses.replace(body, friction=friction), 1500.0), slope]
+            run = SubstepSolver(far, "explicit_apic", cell_size=CELL, colliders=colliders)
+            while run.time < span:
+                run.step(0.001)
+            moved = (bodies_of(run).world.centres()[0] - 0.1 * normal) @ along
+            yield Finding(exact, 2.0 * moved / run.time**2, 0.02 * pull, f"{what}: acceleration [m/s^2]")

@@ -1,0 +1,222 @@
+"""Rigid bodies: what moves them, and that a cook moves them as a solver of one's own does, and resumes to the same bits."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+
+import numba
+import numpy as np
+import pytest
+from solver_scenes import JELLY, LIQUID, cube, shot
+
+from mpm_nodes.data import FrameContext, MpmNodesError, RigidMotion
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.nodes.collide import collide_box, collide_capsule, collide_sphere
+from mpm_nodes.nodes.rigid_bodies import moved_body, rigid_body
+from mpm_nodes.solver.rigid.world import RigidWorld
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.walls import WallSet
+from mpm_nodes.verification.rigid_bodies import FloatingBalls, MomentumWithBodies, RigidBounces, RollingBall, bodies_of, rigid
+
+FIRST = FrameContext(1)
+
+
+@pytest.mark.parametrize("problem", [RigidBounces, RollingBall])
+def test_bodies_alone(problem):
+    """They fall, bounce, roll and slide."""
+    for record in problem().records():
+        assert record.passed or record.known, record
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("problem", [MomentumWithBodies, FloatingBalls])
+def test_bodies_in_matter(problem):
+    """Momentum is kept, and balls float."""
+    for record in problem().records():
+        assert record.passed or record.known, record
+
+
+def world_of(*colliders, cell_size=0.1):
+    """Return the bodies alone."""
+    return RigidWorld(colliders, WallSet(None, np.zeros(3)), np.zeros(3), cell_size)
+
+
+def test_mass_and_inertia_follow_from_the_shape():
+    """Those of a box, a ball, a capsule, and of the mesh of a box, which turns as the box does."""
+    spin = {"angular_velocity": (2.0, 3.0, 5.0)}
+    box = collide_box(FIRST, centre=(1.0, 2.0, 3.0), size=(0.2, 0.4, 0.6), rotation=(10.0, 20.0, 30.0))
+    momenta = world_of(rigid(box, 500.0, velocity=(1.0, 0.0, 0.0), **spin)).momenta()[0]
+    mass = 500.0 * 0.2 * 0.4 * 0.6
+    assert momenta[:3] == pytest.approx([mass, 0.0, 0.0])
+    moments = mass / 12.0 * np.array([0.4**2 + 0.6**2, 0.2**2 + 0.6**2, 0.2**2 + 0.4**2])
+    turn = np.linalg.qr(box.mesh.points[[4, 2, 1]].T - box.mesh.points[[0]].T)[0]
+    assert momenta[3:] == pytest.approx(turn @ (moments * (turn.T @ spin["angular_velocity"])))
+    ball = world_of(rigid(collide_sphere(FIRST, radius=0.3), 700.0, **spin)).momenta()[0]
+    assert ball[3:] == pytest.approx(0.4 * 700.0 * 4.0 / 3.0 * np.pi * 0.3**5 * np.array(spin["angular_velocity"]))
+    rod = rigid(collide_capsule(FIRST, radius=0.1, length=0.5), 700.0, velocity=(0.0, 1.0, 0.0))
+    assert world_of(rod).momenta()[0, 1] == pytest.approx(700.0 * np.pi * (0.01 * 0.5 + 4.0 / 3.0 * 0.001))
+
+
+def test_a_mesh_tumbles_as_the_box_that_it_is(tmp_path):
+    """A box of a USD file, which lies off its origin, falls and tumbles as `collide_box` does."""
+    from pxr import Usd, UsdGeom
+
+    from mpm_nodes.nodes.collider_motion import box_mesh
+
+    shape = box_mesh((0.2, 0.4, 0.6))
+    stage = Usd.Stage.CreateNew(str(tmp_path / "box.usda"))
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.y)
+    mesh = UsdGeom.Mesh.Define(stage, "/box")
+    mesh.CreatePointsAttr([tuple(map(float, point + [1.0, 2.0, 3.0])) for point in shape.points])
+    mesh.CreateFaceVertexCountsAttr(shape.counts.tolist())
+    mesh.CreateFaceVertexIndicesAttr(shape.indices.tolist())
+    stage.Save()
+    graph = shot(end=2, centre=(9.0, 9.0, 9.0))
+    graph.add("collide_usd", "mesh", path=str(tmp_path / "box.usda"))
+    graph.add("collide_box", "box", centre=(1.0, 2.0, 3.0), size=(0.2, 0.4, 0.6))
+    cook = Evaluator(graph)
+    motion = {"velocity": (1.0, 0.0, 0.0), "angular_velocity": (2.0, 3.0, 5.0)}
+    worlds = [world_of(rigid(cook.value(name, 1), 500.0, **motion)) for name in ("mesh", "box")]
+    for _ in range(100):
+        for world in worlds:
+            world.go_on()
+            world.advance(1e-3, (0.0, -9.81, 0.0), np.zeros((1, 6)))
+    (one, other), (a, b) = [world.centres() for world in worlds], [world.twists() for world in worlds]
+    assert one == pytest.approx(other, abs=1e-6) and a == pytest.approx(b, abs=1e-5)
+    assert a[0, 3:] != pytest.approx([2.0, 3.0, 5.0], abs=0.1)  # it does tumble
+
+
+def test_a_light_body_is_carried_without_swinging():
+    """A ball a hundred times lighter than the jelly that it lies on goes along with it: its velocity does not jump to and fro."""
+    ball = rigid(collide_sphere(FIRST, centre=(0.15, 0.43, 0.15), radius=0.15), 10.0)
+    run = SubstepSolver(cube(JELLY), "explicit_apic", cell_size=0.1, dtype=np.float64, colliders=[ball], gravity=(0.0, 0.0, 0.0))
+    velocity = run.particles.unpack("velocity")
+    run.particles.pack("velocity", velocity + [0.0, 1.0, 0.0])
+    heights, dt = [], 2e-3
+    for _ in range(40):
+        run.step(dt)
+        heights.append(bodies_of(run).world.twists()[0, 1])
+    assert np.diff(heights).min() > -0.05 and heights[-1] > 0.9
+
+
+def test_threads_fusion_and_checked_mode_change_nothing():
+    """The same bits on one thread and two, fused and not; and checked mode finds that what bodies ask of matter is declared."""
+    found = []
+    for threads, more in ((1, {}), (2, {}), (2, {"checked": True}), (2, {"fuse": False})):
+        before = numba.get_num_threads()
+        numba.set_num_threads(min(threads, before))
+        ball = rigid(collide_sphere(FIRST, centre=(0.12, 0.41, 0.15), radius=0.12, friction=0.4), 900.0, velocity=(0.5, -2.0, 0.0))
+        run = SubstepSolver(cube(LIQUID), "explicit_apic", cell_size=0.1, colliders=[ball], **more)
+        for _ in range(6):
+            run.step(2e-3)
+        numba.set_num_threads(before)
+        found.append((run.snapshot()["velocity"].tobytes(), bodies_of(run).world.state().tobytes()))
+    assert found[0] == found[1] == found[2]
+    assert np.frombuffer(found[3][1]) == pytest.approx(np.frombuffer(found[0][1]), rel=1e-4, abs=1e-5)
+
+
+def splash(**solve):
+    """Return a shot in which a box falls onto jelly beside a floor."""
+    graph = shot(end=6, material="material_neo_hookean", centre=(0.0, 0.15, 0.0), knobs={"youngs_modulus": 2e4}.items(), **solve)
+    floor = graph.add("collide_plane", "floor", friction=0.3)
+    box = graph.add("collide_box", "box", centre=(0.02, 0.5, 0.0), size=(0.2, 0.2, 0.2), rotation=(0.0, 0.0, 20.0))
+    body = graph.add("rigid_body", "body", collider=box, name="dice", density=600.0, velocity=(0.0, -2.0, 0.0))
+    graph.nodes["sim"].inputs["colliders"] = []
+    graph.nodes["sim"].connect("colliders", [floor, body])
+    graph.add("moved_body", "there", collider=body, bodies="sim.bodies")
+    graph.add("write_cache", "cache", particles=graph["sim"], colliders=[graph["there"]])
+    return graph
+
+
+@pytest.mark.parametrize("pace", [1.0, 0.5])
+def test_a_cook_resumes_to_the_same_bits(tmp_path, pace):
+    """In slow motion too: the state of the bodies is in the checkpoint; the cache draws them where the solve has them."""
+    from pxr import Usd, UsdGeom
+
+    whole = execute(splash(time_scale=pace), out=tmp_path / "whole")
+    execute(splash(time_scale=pace), frames=(1, 3), out=tmp_path / "parts")
+    parts = execute(splash(time_scale=pace), out=tmp_path / "parts", resume=True)
+    files = [sorted(p for p in result.revision_folder.rglob("*.usdc") if p.is_file()) for result in (whole, parts)]
+    assert [p.name for p in files[0]] == [p.name for p in files[1]] and len(files[0]) >= 6
+    assert all(a.read_bytes() == b.read_bytes() for a, b in zip(*files, strict=True))
+    stage = Usd.Stage.Open(str(whole.revision_folder / "cache.usda"))
+    drawn = next(prim for prim in stage.Traverse() if prim.GetName().startswith("collider_"))
+    middle = [np.mean(UsdGeom.Mesh(drawn).GetPointsAttr().Get(frame), axis=0)[1] for frame in range(1, 7)]
+    fallen = 0.5 - np.array(middle)
+    assert fallen[0] == pytest.approx(0.0, abs=1e-6) and np.diff(fallen)[:2].min() > 0.02
+    seconds = pace / 24.0
+    assert fallen[1] == pytest.approx(2.0 * seconds + 0.5 * 9.81 * seconds**2, rel=0.02)
+
+
+def test_a_moved_body_has_its_mesh_and_its_normals_turned():
+    """By the pose that the solve tells; a body that it does not have is told."""
+    body = rigid_body(collide_box(FIRST, centre=(1.0, 0.0, 0.0), size=(0.2, 0.4, 0.6)), name="dice")
+    half = np.sqrt(0.5)
+    pose = np.array([[1.0, 0.0, 0.0, 0.0], [half, 0.0, 0.0, half]]), np.array([[1.0, 0.0, 0.0], [2.0, 3.0, 4.0]])
+    moved = moved_body(body, RigidMotion({"dice": pose}, (0.0, 1.0 / 24.0)))
+    assert moved.rigid is None and np.ptp(moved.mesh.points, axis=0) == pytest.approx([0.4, 0.2, 0.6])
+    assert moved.mesh.points.mean(axis=0) == pytest.approx([2.0, 3.0, 4.0])
+    turned = body.mesh.normals @ np.array([[0.0, 1.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    assert moved.mesh.normals == pytest.approx(turned)
+    with pytest.raises(MpmNodesError, match=r"moved_body: the solve moves no body 'dice'; it has stone"):
+        moved_body(body, RigidMotion({"stone": pose}, (0.0, 1.0)))
+    with pytest.raises(MpmNodesError, match=r"moved_body: the solve moves no body; it has dice"):
+        moved_body(dataclasses.replace(body, rigid=None), RigidMotion({"dice": pose}, (0.0, 1.0)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "knobs", "said"),
+    [
+        ("collide_plane", {}, "its collider is a plane"),
+        ("collide_box", {"rule": "sticky", "clamp": True}, "its collider clamps"),
+    ],
+)
+def test_what_cannot_move_is_refused_before_the_cook(tmp_path, kind, knobs, said):
+    """Half spaces, what clamps."""
+    graph = splash()
+    graph.nodes["body"].inputs["collider"] = []
+    graph.nodes["body"].connect("collider", [graph.add(kind, "other", **knobs)])
+    with pytest.raises(MpmNodesError, match=f"rigid_body: {said}"):
+        execute(graph, out=tmp_path)
+
+
+def test_what_moves_no_bodies_is_refused_before_the_cook(tmp_path, monkeypatch):
+    """Implicit substeps and auto, two bodies of one name, and an environment without MuJoCo."""
+    for preset in ("implicit_apic", "auto"):
+        with pytest.raises(MpmNodesError, match="rigid_body: these substeps do not move bodies; take explicit_apic"):
+            execute(splash(substeps=preset), out=tmp_path)
+    graph = splash()
+    twin = graph.add("rigid_body", "twin", collider=graph.add("collide_sphere", "ball", centre=(2.0, 1.0, 0.0)), name="dice")
+    graph.nodes["sim"].connect("colliders", [graph["floor"], graph["body"], twin])
+    with pytest.raises(MpmNodesError, match=r"rigid_body.name: two bodies of a solve are called 'dice'"):
+        execute(graph, out=tmp_path)
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(MpmNodesError, match=r'rigid_body: MuJoCo.*pip install "mpm-nodes\[bodies\]"'):
+        execute(splash(), out=tmp_path)
+
+
+def test_bodies_push_bodies_and_walls_hold_them():
+    """A stack of two boxes stands on a wall of the domain, half a hundredth of a cell deep at most."""
+    from mpm_nodes.data import WallRule
+    from mpm_nodes.verification.scenes import walled
+
+    boxes = [
+        collide_box(FIRST, name=name, centre=(0.0, y, 0.0), size=(0.2,) * 3, friction=0.5) for name, y in (("a", 0.1), ("b", 0.3))
+    ]
+    walls = walled((-1.0, 0.0, -1.0), (1.0, 9.0, 1.0), *[WallRule.SEPARATE] * 6)
+    far = cube(JELLY, (0.6, 0.0, 0.6))
+    run = SubstepSolver(far, "explicit_apic", cell_size=0.1, colliders=[rigid(box, 1000.0) for box in boxes], walls=walls)
+    while run.time < 0.3:
+        run.step(1e-3)
+    world = bodies_of(run).world
+    assert world.centres()[:, 1] == pytest.approx([0.1, 0.3], abs=0.004) and np.abs(world.twists()).max() < 0.01
+
+
+def test_a_body_bounds_the_substep():
+    """A fast body that meets no matter shortens the substep so that it does not pass through a cell."""
+    body = rigid(collide_sphere(FIRST, centre=(2.0, 2.0, 2.0), radius=0.1), 1000.0, velocity=(50.0, 0.0, 0.0))
+    run = SubstepSolver(cube(JELLY), "explicit_apic", cell_size=0.1, colliders=[body])
+    assert run.step() <= 0.5 * 0.1 / 50.0 * (1.0 + 1e-9)
