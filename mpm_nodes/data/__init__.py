@@ -39,7 +39,7 @@ from mpm_nodes.data.fields import (
 from mpm_nodes.data.joining import concatenate, merge_materials
 from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid, SurfaceSamples
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
-from mpm_nodes.data.menus import CollisionRule, Kernel, Krylov, Preconditioner, Transfer, WallRule
+from mpm_nodes.data.menus import CollisionRule, JointKind, Kernel, Krylov, Preconditioner, Transfer, WallRule
 from mpm_nodes.data.metering import CurvePath, Metering
 from mpm_nodes.data.single_rank import SINGLE_RANK, SingleRank
 from mpm_nodes.data.spatial import (
@@ -68,6 +68,8 @@ from mpm_nodes.data.units import (
     Metres,
     MetresPerSecond,
     MetresPerSecondSquared,
+    NewtonMetres,
+    Newtons,
     NewtonsPerMetre,
     Orientation,
     OutputPath,
@@ -98,6 +100,7 @@ from mpm_nodes.data.values import (
     Mesh,
     Particles,
     RigidBody,
+    RigidJoint,
     RigidMotion,
     Thermal,
     Walls,
@@ -146,6 +149,7 @@ __all__ = [
     "Gravity",
     "Grid",
     "InputError",
+    "JointKind",
     "JoulesPerKilogram",
     "JoulesPerKilogramKelvin",
     "Kelvins",
@@ -164,6 +168,8 @@ __all__ = [
     "MetresPerSecondSquared",
     "Moment",
     "MpmNodesError",
+    "NewtonMetres",
+    "Newtons",
     "NewtonsPerMetre",
     "Orientation",
     "OutputError",
@@ -183,6 +189,7 @@ __all__ = [
     "Report",
     "Resampling",
     "RigidBody",
+    "RigidJoint",
     "RigidMotion",
     "Seconds",
     "SingleRank",

@@ -43,6 +43,15 @@ class CollisionRule(enum.Enum):
     SEPARATE = "separate"
 
 
+class JointKind(enum.Enum):
+    """What a joint leaves free of a rigid body."""
+
+    FIXED = "fixed"
+    BALL = "ball"
+    HINGE = "hinge"
+    SLIDER = "slider"
+
+
 class WallRule(enum.Enum):
     """What one side of the domain does to matter that reaches it."""
 

@@ -35,6 +35,8 @@ WattsPerSquareMetre = Unit("W/m^2")
 WattsPerSquareMetreKelvin = Unit("W/(m^2 K)")
 WattsPerCubicMetre = Unit("W/m^3")
 NewtonsPerMetre = Unit("N/m")
+Newtons = Unit("N")
+NewtonMetres = Unit("N m")
 SquareMetresPerSecond = Unit("m^2/s")
 
 

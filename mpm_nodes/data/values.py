@@ -13,7 +13,7 @@ import numpy as np
 from mpm_nodes.data.ambient import SpaceField
 from mpm_nodes.data.errors import MpmNodesError
 from mpm_nodes.data.fields import ATTRIBUTES, Field
-from mpm_nodes.data.menus import CollisionRule, WallRule
+from mpm_nodes.data.menus import CollisionRule, JointKind, WallRule
 from mpm_nodes.data.metering import CurvePath, Metering
 from mpm_nodes.data.temperature_tables import TemperatureTable
 from mpm_nodes.data.tensions import SurfaceTension
@@ -299,6 +299,29 @@ class Walls:
 
 
 @dataclass(frozen=True)
+class RigidJoint:
+    """What a rigid body hangs on.
+
+    Attributes:
+        kind: What it leaves free.
+        parent: Name of the rigid body that it holds on to; empty: it stands still.
+        anchor: A point of the axis of a hinge, or the centre of a ball joint, as the body begins [m].
+        axis: Of a hinge or a slider, as the body begins; any length but 0.
+        limits: Least and largest turn [rad] or way [m] from there; None: any.
+        speed: That its motor keeps [rad/s or m/s].
+        strength: Largest torque [N m] or force [N] of the motor; 0: it has none.
+    """
+
+    kind: JointKind
+    parent: str = ""
+    anchor: Vec3 = (0.0, 0.0, 0.0)
+    axis: Vec3 = (0.0, 1.0, 0.0)
+    limits: tuple[float, float] | None = None
+    speed: float = 0.0
+    strength: float = 0.0
+
+
+@dataclass(frozen=True)
 class RigidBody:
     """What moves a collider where matter, gravity and other bodies push it.
 
@@ -308,6 +331,7 @@ class RigidBody:
         velocity: Of its centre of mass as it begins [m/s].
         angular_velocity: About its centre of mass as it begins [rad/s].
         restitution: Share of the speed with which it bounces off another body, 0 to 1.
+        joint: What it hangs on; None: it is free.
     """
 
     name: str
@@ -315,6 +339,7 @@ class RigidBody:
     velocity: Vec3 = (0.0, 0.0, 0.0)
     angular_velocity: Vec3 = (0.0, 0.0, 0.0)
     restitution: float = 0.0
+    joint: RigidJoint | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,6 +120,11 @@ def _refuse_untold(told: PreflightContext) -> None:
             refuse_untold_contacts(plans, what)
         if rigid:
             refuse_rigid_bodies(plans, told.ranks > 1)
+    for parent in told.every("colliders", "parents"):
+        if parent not in rigid:
+            raise MpmNodesError(
+                f"solve.colliders: a joint holds on to the rigid body '{parent}', which is not among them; wire it in"
+            )
     for name in rigid:
         if rigid.count(name) > 1:
             raise MpmNodesError(f"rigid_body.name: two bodies of a solve are called '{name}'; give each its own")

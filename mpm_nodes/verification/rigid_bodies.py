@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Collider, FrameContext, Particles, RigidBody, WallRule
+from mpm_nodes.data import Collider, FrameContext, JointKind, Particles, RigidBody, RigidJoint, WallRule
 from mpm_nodes.nodes.collide import collide_box, collide_plane, collide_sphere
 from mpm_nodes.solver.rigid.bodies import RigidBodies
 from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.verification.contact import rotation_matrix_of
 from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import angular_momentum, column, momentum
 from mpm_nodes.verification.scenes import block, material, settle, walled
 
-__all__ = ["FloatingBalls", "MomentumWithBodies", "RigidBounces", "RollingBall"]
+__all__ = ["FloatingBalls", "HangingBodies", "MomentumWithBodies", "RigidBounces", "RollingBall"]
 
 CELL, WATER, G = 0.05, 1000.0, 9.81
 
@@ -178,6 +179,88 @@ class RigidBounces(VerificationProblem):
         yield Finding(restitution, rebound / fall, 0.05, f"{what}: of the speed after the bounce")
 
 
+class HangingBodies(VerificationProblem):
+    """Bodies swing, turn and slide as their joints and motors let them; matter is not near.
+
+    Scene: a box of 0.1 x 0.4 x 0.1 m hangs by a hinge at its upper end, 2 degrees aside, and by a ball joint; two such boxes hang
+        on each other; a motor turns an impeller from rest with a torque that it needs all of, and with one that is plenty; a
+        force pushes a slider up.
+    Exact: the period of a small swing 2 pi sqrt(I / (m g l)), with I about the hinge; anchors stay together; the torque over I
+        times the time, then the speed of the motor; force over mass, less gravity.
+    Tolerance: 1 % of the period and of speeds; 1e-6 m.
+    """
+
+    name = "hanging_bodies"
+    source = "textbook (physical pendulum, uniform acceleration)"
+
+    def findings(self) -> Iterator[Finding]:
+        """Hang, turn and push them."""
+        density, tilt = 800.0, math.radians(2.0)
+        mass = density * 0.1 * 0.4 * 0.1
+        about = mass * (0.4**2 + 0.1**2) / 12.0 + mass * 0.2**2
+        period = 2.0 * math.pi * math.sqrt(about / (mass * G * 0.2))
+        centre = (0.2 * math.sin(tilt), 1.0 - 0.2 * math.cos(tilt), 0.0)
+        box = collide_box(FrameContext(1), centre=centre, size=(0.1, 0.4, 0.1), rotation=(0.0, 0.0, 2.0), name="upper")
+        for kind in (JointKind.HINGE, JointKind.BALL):
+            run = _alone(rigid(box, density, joint=RigidJoint(kind, "", (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))))
+            yield Finding.relative(period, 2.0 * _half_swing(run, centre[0]), 0.01, f"{kind.value}: period [s]")
+        yield from self._chain(box, density)
+        yield from self._driven(density)
+
+    @staticmethod
+    def _chain(upper: Collider, density: float) -> Iterator[Finding]:
+        """Let two boxes hang on each other, thrown aside."""
+        lower = collide_box(FrameContext(1), centre=(0.0, 0.4, 0.0), size=(0.1, 0.4, 0.1), name="lower")
+        hung = rigid(upper, density, joint=RigidJoint(JointKind.BALL, "", (0.0, 1.0, 0.0)))
+        also = rigid(lower, density, velocity=(1.0, 0.0, 0.5), joint=RigidJoint(JointKind.BALL, "upper", (0.0, 0.6, 0.0)))
+        run, apart, held = _alone(also, hung), 0.0, list[np.ndarray]()
+        for _ in range(200):
+            turns, places = bodies_of(run).world.poses()
+            frames = [rotation_matrix_of(turn) for turn in turns]
+            held = held or [frame.T @ (np.array([0.0, 0.6, 0.0]) - place) for frame, place in zip(frames, places, strict=True)]
+            one, other = (frame @ point + place for frame, point, place in zip(frames, held, places, strict=True))
+            apart = max(apart, float(np.abs(one - other).max()))
+            run.step(0.001)
+        yield Finding(0.0, apart, 1e-6, "a chain of two: its anchors apart [m]")
+
+    @staticmethod
+    def _driven(density: float) -> Iterator[Finding]:
+        """Turn an impeller, and push a slider."""
+        bar = collide_box(FrameContext(1), centre=(0.0, 0.5, 0.0), size=(0.4, 0.1, 0.1))
+        mass = density * 0.4 * 0.1 * 0.1
+        about = mass * (0.4**2 + 0.1**2) / 12.0
+        for torque, speed in ((0.05, 10.0), (5.0, 10.0)):
+            joint = RigidJoint(JointKind.HINGE, "", (0.0, 0.5, 0.0), (0.0, 0.0, 1.0), None, speed, torque)
+            run = _alone(rigid(bar, density, joint=joint))
+            for _ in range(200):
+                run.step(0.001)
+            exact, found = min(torque * 0.2 / about, speed), float(bodies_of(run).world.twists()[0, 5])
+            yield Finding.relative(exact, found, 0.01, f"a motor of {torque:g} N m: speed [rad/s]")
+        run = _alone(rigid(bar, density, joint=RigidJoint(JointKind.SLIDER, speed=100.0, strength=60.0)))
+        for _ in range(100):
+            run.step(0.001)
+        exact = (60.0 / mass - G) * 0.1
+        yield Finding.relative(exact, float(bodies_of(run).world.twists()[0, 1]), 0.01, "a slider pushed by 60 N: speed [m/s]")
+
+
+def _alone(*colliders: Collider) -> SubstepSolver:
+    """Return a solver of bodies, with a little matter far off."""
+    far = block(material("neo_hookean", 1000.0, youngs_modulus=1e4), (3.0, 3.0, 3.0), (3.1, 3.1, 3.1), CELL)
+    return SubstepSolver(far, "explicit_apic", cell_size=CELL, colliders=colliders)
+
+
+def _half_swing(run: SubstepSolver, before: float) -> float:
+    """Return the seconds between two passages of a body's centre through x = 0, from where it is before."""
+    crossings: list[float] = []
+    while len(crossings) < 2 and run.time < 5.0:
+        run.step(0.001)
+        now = float(bodies_of(run).world.centres()[0, 0])
+        if before * now <= 0.0 and now != before:
+            crossings.append(run.time - 0.001 * now / (now - before))
+        before = now
+    return crossings[1] - crossings[0]
+
+
 class RollingBall(VerificationProblem):
     """A ball rolls down a slope that is rough, and slides down one that is smooth; a box slides with friction.
 
@@ -202,10 +285,9 @@ class RollingBall(VerificationProblem):
             ("a ball slides", ball, 0.0, pull),
             ("a box slides", box, 0.2, pull - 0.2 * G * math.cos(angle)),
         )
-        far = block(material("neo_hookean", 1000.0, youngs_modulus=1e4), (3.0, 3.0, 3.0), (3.1, 3.1, 3.1), CELL)
         for what, body, friction, exact in cases:
             colliders = [rigid(dataclasses.replace(body, friction=friction), 1500.0), slope]
-            run = SubstepSolver(far, "explicit_apic", cell_size=CELL, colliders=colliders)
+            run = _alone(*colliders)
             while run.time < span:
                 run.step(0.001)
             moved = (bodies_of(run).world.centres()[0] - 0.1 * normal) @ along

@@ -354,7 +354,7 @@ DEFECTS = (
     ),
     Defect(
         "matter falls by half of gravity in a step's limit",
-        "mpm_nodes/solver/stages/choose_time_step.py",
+        "mpm_nodes/solver/colliders.py",
         "speed * speed + 4.0 * acceleration * distance",
         "speed * speed + 2.0 * acceleration * distance",
         "tests/solver/test_time_step.py::test_matter_falls_no_farther_than_allowed",

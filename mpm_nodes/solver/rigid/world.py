@@ -6,32 +6,19 @@ are those of the colliders' own frames, in the world. Velocities are (v, w): of 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpm_nodes.data import Collider, MpmNodesError
+from mpm_nodes.data import Collider, RigidBody
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
-from mpm_nodes.kernels.level_sets.level_set import BOX, CAPSULE, PLANE, SPHERE
-from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
+from mpm_nodes.solver.rigid.model import model_of, wall_name
 
 if TYPE_CHECKING:
     from mpm_nodes.solver.walls import WallSet
 
 __all__ = ["RigidWorld"]
-
-SAG = 0.01
-"""How deep a body sinks into another by its own weight [cells]: contacts of bodies are stiff springs."""
-WEIGHT = 9.81
-"""Acceleration for which that holds [m/s^2]."""
-LEAST_DAMPED, MOST_DAMPED = 1e-3, 3.0
-"""Damping ratios of contacts of bodies: the second keeps 2.4 % of the speed; one with more would need shorter steps."""
-UPRIGHT = (math.sqrt(0.5), -math.sqrt(0.5), 0.0, 0.0)
-"""Turn from our planes and capsules, which stand along y, to MuJoCo's, along z."""
-FREE = 7
-"""Numbers of a pose: three of a place, four of a quaternion (w, x, y, z)."""
 
 
 class RigidWorld:
@@ -49,7 +36,7 @@ class RigidWorld:
         starts: Centres of mass as the substep began [m], shape (n, 3).
 
     Raises:
-        MpmNodesError: A body has no mesh, or none that bounds a volume.
+        MpmNodesError: See `model_of`.
     """
 
     def __init__(self, colliders: Sequence[Collider], walls: WallSet, origin: np.ndarray, cell_size: float) -> None:
@@ -58,87 +45,30 @@ class RigidWorld:
         self._library = mujoco
         self.places = np.array([b for b, each in enumerate(colliders) if each.rigid is not None], np.int64)
         self._moved = [b for b, each in enumerate(colliders) if each.rigid is None]
-        self._colliders, self._walls, self._origin = tuple(colliders), walls, origin
-        self._stiffness = math.sqrt(WEIGHT / (SAG * cell_size))
-        spec = mujoco.MjSpec()
-        spec.option.cone, spec.option.impratio = mujoco.mjtCone.mjCONE_ELLIPTIC, 10.0
-        for b, collider in enumerate(colliders):
-            self._add(spec, b, collider, 0.05 * cell_size)
+        self._walls, self._origin = walls, origin
         self._sides = [side for side in range(6) if walls.rules[side] in (STICKY, SLIP, SEPARATE)]
-        for side in self._sides:
-            geom = spec.worldbody.add_body(name=f"wall {side}", mocap=True).add_geom(
-                type=mujoco.mjtGeom.mjGEOM_PLANE, size=(1.0, 1.0, 1.0), friction=(float(walls.rules[6]), 0.0, 0.0)
-            )
-            geom.solmix = 0.0
-        try:
-            self._model = spec.compile()
-        except ValueError as error:
-            raise MpmNodesError(f"rigid_body: its mesh bounds no volume ({error}); close it, and turn its faces outwards") from None
+        self._model = model_of(colliders, self._sides, float(walls.rules[6]), cell_size)
         self._data = mujoco.MjData(self._model)
         numbers = [self._model.body(str(b)).id for b in range(len(colliders))]
         self._bodies = np.array(numbers, np.int64)[self.places]
         self._mocaps = [int(self._model.body_mocapid[numbers[b]]) for b in self._moved]
-        self._planes = [int(self._model.body(f"wall {side}").mocapid[0]) for side in self._sides]
+        self._planes = [int(self._model.body(wall_name(side)).mocapid[0]) for side in self._sides]
         self._kind = mujoco.mjtState.mjSTATE_INTEGRATION
         self._start = np.empty(mujoco.mj_stateSize(self._model, self._kind))
-        self._first(colliders)
+        joints = [each.rigid.joint for each in colliders if each.rigid is not None and each.rigid.joint is not None]
+        self._speeds = np.array([joint.speed for joint in joints if joint.strength > 0.0])
+        self._begin([each.rigid for each in colliders if each.rigid is not None])
         self.reach = np.array([self._reach(body) for body in self._bodies])
 
-    # ---------------------------------------------------------------- building
-    def _add(self, spec: Any, b: int, collider: Collider, width: float) -> None:
-        """Add a collider: its frame is that of the body."""
-        mujoco, rigid, shape = self._library, collider.rigid, collider.shape
-        body = spec.worldbody.add_body(name=str(b), mocap=rigid is None)
-        if rigid is not None:
-            body.add_freejoint()
-        given: dict[str, Any] = {"friction": (collider.friction, 0.0, 0.0)}
-        if shape.kind == SPHERE:
-            given |= {"type": mujoco.mjtGeom.mjGEOM_SPHERE, "size": (shape.sizes[0], 0.0, 0.0)}
-        elif shape.kind == BOX:
-            given |= {"type": mujoco.mjtGeom.mjGEOM_BOX, "size": shape.sizes}
-        elif shape.kind == CAPSULE:
-            given |= {"type": mujoco.mjtGeom.mjGEOM_CAPSULE, "size": (*shape.sizes, 0.0), "quat": UPRIGHT}
-        elif shape.kind == PLANE:
-            given |= {"type": mujoco.mjtGeom.mjGEOM_PLANE, "size": (1.0, 1.0, 1.0), "quat": UPRIGHT}
-        elif collider.mesh is None and rigid is None:
-            return  # there is nothing to meet
-        else:
-            _add_mesh(mujoco, spec, b, collider)
-            given |= {"type": mujoco.mjtGeom.mjGEOM_MESH, "meshname": str(b)}
-        geom = body.add_geom(**given)
-        geom.solimp = (0.95, 0.95, width, 0.5, 2.0)
-        if rigid is None:
-            geom.solmix = 0.0
-            return
-        geom.density = rigid.density
-        damping = _damping(rigid.restitution)
-        geom.solref = (1.0 / (damping * self._stiffness), damping)
-
-    def _first(self, colliders: Sequence[Collider]) -> None:
-        """Put every body where its collider begins."""
-        mujoco, model, data = self._library, self._model, self._data
-        for body, b in zip(self._bodies, self.places, strict=True):
-            shape, joint = colliders[b].shape, model.body_jntadr[body]
-            at = model.jnt_qposadr[joint]
-            data.qpos[at : at + 3], data.qpos[at + 3 : at + FREE] = shape.translations[0], shape.rotations[0]
-        mujoco.mj_forward(model, data)
-        twists = np.zeros((len(self._bodies), 6))
-        for k, b in enumerate(self.places):
-            rigid = colliders[b].rigid
-            assert rigid is not None
-            twists[k] = *rigid.velocity, *rigid.angular_velocity
-        self._set_twists(twists)
-        mujoco.mj_forward(model, data)
+    def _begin(self, bodies: Sequence[RigidBody]) -> None:
+        """Let the bodies begin where their colliders are, as fast as they are to be, or as their joints let them."""
+        data = self._data
+        data.ctrl[:] = self._speeds
+        self._library.mj_forward(self._model, data)
+        twists = np.array([(*each.velocity, *each.angular_velocity) for each in bodies])
+        data.qvel[:] = np.linalg.lstsq(np.concatenate(self._jacobians()), twists.ravel(), rcond=None)[0]
+        self._library.mj_forward(self._model, data)
         self.go_on()
-
-    def _set_twists(self, twists: np.ndarray) -> None:
-        """Write velocities of free bodies: MuJoCo has those of the frame's origin, and turns in the frame."""
-        model, data = self._model, self._data
-        for body, (v, w) in zip(self._bodies, twists.reshape(-1, 2, 3), strict=True):
-            at = model.jnt_dofadr[model.body_jntadr[body]]
-            turn = data.xmat[body].reshape(3, 3)
-            data.qvel[at : at + 3] = v - np.cross(w, data.xipos[body] - data.xpos[body])
-            data.qvel[at + 3 : at + 6] = turn.T @ w
 
     def _reach(self, body: int) -> float:
         geom = int(self._model.body_geomadr[body])
@@ -155,6 +85,7 @@ class RigidWorld:
     def come_back(self, state: np.ndarray) -> None:
         """Go on from what `state` returned."""
         self._library.mj_setState(self._model, self._data, state, self._kind)
+        self._data.ctrl[:] = self._speeds
         self._library.mj_forward(self._model, self._data)
 
     def go_on(self) -> None:
@@ -252,40 +183,3 @@ class RigidWorld:
             self._library.mj_jacBodyCom(self._model, self._data, moves, turns, body)
             found.append(np.concatenate([moves, turns]))
         return found
-
-
-def _add_mesh(mujoco: Any, spec: Any, b: int, collider: Collider) -> None:
-    """Add the mesh of a collider in the collider's own frame, as triangles."""
-    mesh, shape = collider.mesh, collider.shape
-    if mesh is None:
-        raise MpmNodesError(f"rigid_body: collider '{collider.name}' has no mesh to weigh; take another collide node")
-    turn = np.empty(9)
-    mujoco.mju_quat2Mat(turn, shape.rotations[-1])
-    triangles, _ = triangulate(mesh.counts, mesh.indices)
-    added = spec.add_mesh(name=str(b))
-    added.uservert = ((mesh.points - shape.translations[-1]) @ turn.reshape(3, 3)).ravel()
-    added.userface = triangles.ravel()
-    if collider.rigid is not None:
-        added.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_EXACT
-
-
-def _damping(restitution: float) -> float:
-    """Return the damping ratio of a contact that keeps this share of the speed.
-
-    A mass on a spring with a damper leaves where their force is 0, with exp(-2 d / s atan(s / d)) of its speed, s = sqrt(1 - d^2);
-    beyond d = 1 with exp(-2 d / s atanh(s / d)), s = sqrt(d^2 - 1).
-    """
-    low, high = 0.0, MOST_DAMPED
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if _kept(middle) > restitution else (low, middle)
-    return max(high, LEAST_DAMPED)
-
-
-def _kept(damping: float) -> float:
-    """Return the share of the speed that a contact keeps (see `_damping`)."""
-    root = math.sqrt(abs(1.0 - damping * damping))
-    if root < 1e-6:
-        return math.exp(-2.0)
-    angle = math.atan2(root, damping) if damping < 1.0 else math.atanh(root / damping)
-    return math.exp(-2.0 * damping / root * angle)

@@ -1,0 +1,189 @@
+"""MuJoCo's model of colliders: shapes, masses, joints, and how contacts among them give way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import Collider, JointKind, MpmNodesError, RigidJoint
+from mpm_nodes.kernels.level_sets.level_set import BOX, CAPSULE, PLANE, SPHERE
+from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
+
+__all__ = ["model_of", "wall_name"]
+
+SAG = 0.01
+"""How deep a body sinks into another by its own weight [cells]: contacts of bodies are stiff springs."""
+WEIGHT = 9.81
+"""Acceleration for which that holds [m/s^2]."""
+SOFT = 0.05
+"""Depth over which contacts become as stiff as that [cells]."""
+LEAST_DAMPED, MOST_DAMPED = 1e-3, 3.0
+"""Damping ratios of contacts of bodies: the second keeps 2.4 % of the speed; one with more would need shorter steps."""
+UPRIGHT = (math.sqrt(0.5), -math.sqrt(0.5), 0.0, 0.0)
+"""Turn from our planes and capsules, which stand along y, to MuJoCo's, along z."""
+SLIPS = 0.01
+"""Share of its speed by which a motor that works as hard as it can lags behind."""
+
+
+def model_of(colliders: Sequence[Collider], sides: Sequence[int], wall_friction: float, cell_size: float) -> Any:
+    """Return the compiled model. Bodies are called by their places among the colliders.
+
+    Args:
+        colliders: All of the solve; those with a `rigid` move by themselves, the others are put where they are.
+        sides: Sides of the domain that hold bodies.
+        wall_friction: Their friction.
+        cell_size: Grid spacing h [m].
+
+    Raises:
+        MpmNodesError: A body has no mesh, or none that bounds a volume, or hangs on a body that is not there.
+    """
+    import mujoco
+
+    spec = mujoco.MjSpec()
+    spec.compiler.degree = False
+    spec.option.cone, spec.option.impratio = mujoco.mjtCone.mjCONE_ELLIPTIC, 10.0
+    spec.option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+    for side in sides:
+        geom = spec.worldbody.add_body(name=wall_name(side), mocap=True).add_geom(
+            type=mujoco.mjtGeom.mjGEOM_PLANE, size=(1.0, 1.0, 1.0), friction=(wall_friction, 0.0, 0.0)
+        )
+        geom.solmix = 0.0
+    made: dict[str, Any] = {}
+    waiting = list(enumerate(colliders))
+    while waiting:
+        left = [(b, each) for b, each in waiting if not _add_body(mujoco, spec, b, each, made)]
+        if len(left) == len(waiting):
+            rigid = left[0][1].rigid
+            assert rigid is not None and rigid.joint is not None
+            parent = rigid.joint.parent
+            raise MpmNodesError(
+                f"rigid_body '{rigid.name}': its joint holds on to '{parent}', which the solve does not have, or which hangs on it "
+                "in turn; wire it into solve.colliders"
+            )
+        waiting = left
+    for b, collider in enumerate(colliders):
+        _add_shape(mujoco, spec, b, collider, cell_size)
+    try:
+        return spec.compile()
+    except ValueError as error:
+        raise MpmNodesError(f"rigid_body: its mesh bounds no volume ({error}); close it, and turn its faces outwards") from None
+
+
+def wall_name(side: int) -> str:
+    """Return the name of the body that a side of the domain is."""
+    return f"wall {side}"
+
+
+def _add_body(mujoco: Any, spec: Any, b: int, collider: Collider, made: dict[str, Any]) -> bool:
+    """Add the body of a collider, with its joint; its frame is the collider's own. Return whether what it hangs on was there."""
+    rigid, shape = collider.rigid, collider.shape
+    if rigid is None:
+        spec.worldbody.add_body(name=str(b), mocap=True)
+        return True
+    joint = rigid.joint
+    if joint is not None and joint.parent and joint.parent not in made:
+        return False
+    place, turn = np.array(shape.translations[0]), np.array(shape.rotations[0])
+    parent, (origin, frame) = spec.worldbody, (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
+    if joint is not None and joint.parent:
+        parent, origin, frame = made[joint.parent]
+    back, own, offset = np.empty(4), np.empty(4), np.empty(3)
+    mujoco.mju_negQuat(back, frame)
+    mujoco.mju_mulQuat(own, back, turn)
+    mujoco.mju_rotVecQuat(offset, place - origin, back)
+    body = parent.add_body(name=str(b), pos=offset, quat=own)
+    made[rigid.name] = body, place, turn
+    if joint is None:
+        body.add_freejoint()
+    elif joint.kind is not JointKind.FIXED:
+        _add_joint(mujoco, spec, b, body, joint, (place, turn))
+    return True
+
+
+def _add_joint(mujoco: Any, spec: Any, b: int, body: Any, joint: RigidJoint, pose: tuple[np.ndarray, np.ndarray]) -> None:
+    """Add a hinge, a slider or a ball joint, and its motor."""
+    (place, turn), back, anchor, axis = pose, np.empty(4), np.empty(3), np.empty(3)
+    mujoco.mju_negQuat(back, turn)
+    mujoco.mju_rotVecQuat(anchor, np.array(joint.anchor) - place, back)
+    mujoco.mju_rotVecQuat(axis, np.array(joint.axis, float), back)
+    kinds = {
+        JointKind.HINGE: mujoco.mjtJoint.mjJNT_HINGE,
+        JointKind.SLIDER: mujoco.mjtJoint.mjJNT_SLIDE,
+        JointKind.BALL: mujoco.mjtJoint.mjJNT_BALL,
+    }
+    added = body.add_joint(name=str(b), type=kinds[joint.kind], pos=anchor, axis=axis)
+    if joint.limits is not None:
+        added.limited, added.range = mujoco.mjtLimited.mjLIMITED_TRUE, joint.limits
+    if joint.strength > 0.0:
+        gain = joint.strength / (SLIPS * max(abs(joint.speed), 1e-3))
+        motor = spec.add_actuator(name=str(b), target=str(b), trntype=mujoco.mjtTrn.mjTRN_JOINT)
+        motor.gaintype, motor.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
+        motor.gainprm[0], motor.biasprm[2] = gain, -gain
+        motor.forcelimited, motor.forcerange = mujoco.mjtLimited.mjLIMITED_TRUE, (-joint.strength, joint.strength)
+
+
+def _add_shape(mujoco: Any, spec: Any, b: int, collider: Collider, cell_size: float) -> None:
+    """Add the shape of a collider to its body."""
+    rigid, shape = collider.rigid, collider.shape
+    given: dict[str, Any] = {"friction": (collider.friction, 0.0, 0.0)}
+    if shape.kind == SPHERE:
+        given |= {"type": mujoco.mjtGeom.mjGEOM_SPHERE, "size": (shape.sizes[0], 0.0, 0.0)}
+    elif shape.kind == BOX:
+        given |= {"type": mujoco.mjtGeom.mjGEOM_BOX, "size": shape.sizes}
+    elif shape.kind == CAPSULE:
+        given |= {"type": mujoco.mjtGeom.mjGEOM_CAPSULE, "size": (*shape.sizes, 0.0), "quat": UPRIGHT}
+    elif shape.kind == PLANE:
+        given |= {"type": mujoco.mjtGeom.mjGEOM_PLANE, "size": (1.0, 1.0, 1.0), "quat": UPRIGHT}
+    elif collider.mesh is None and rigid is None:
+        return  # there is nothing to meet
+    else:
+        _add_mesh(mujoco, spec, b, collider)
+        given |= {"type": mujoco.mjtGeom.mjGEOM_MESH, "meshname": str(b)}
+    geom = spec.body(str(b)).add_geom(**given)
+    geom.solimp = (0.95, 0.95, SOFT * cell_size, 0.5, 2.0)
+    if rigid is None:
+        geom.solmix = 0.0
+        return
+    geom.density = rigid.density
+    damping = _damping(rigid.restitution)
+    geom.solref = (1.0 / (damping * math.sqrt(WEIGHT / (SAG * cell_size))), damping)
+
+
+def _add_mesh(mujoco: Any, spec: Any, b: int, collider: Collider) -> None:
+    """Add the mesh of a collider in the collider's own frame, as triangles."""
+    mesh, shape = collider.mesh, collider.shape
+    if mesh is None:
+        raise MpmNodesError(f"rigid_body: collider '{collider.name}' has no mesh to weigh; take another collide node")
+    turn = np.empty(9)
+    mujoco.mju_quat2Mat(turn, shape.rotations[-1])
+    triangles, _ = triangulate(mesh.counts, mesh.indices)
+    added = spec.add_mesh(name=str(b))
+    added.uservert = ((mesh.points - shape.translations[-1]) @ turn.reshape(3, 3)).ravel()
+    added.userface = triangles.ravel()
+    if collider.rigid is not None:
+        added.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_EXACT
+
+
+def _damping(restitution: float) -> float:
+    """Return the damping ratio of a contact that keeps this share of the speed.
+
+    A mass on a spring with a damper leaves where their force is 0, with exp(-2 d / s atan(s / d)) of its speed, s = sqrt(1 - d^2);
+    beyond d = 1 with exp(-2 d / s atanh(s / d)), s = sqrt(d^2 - 1).
+    """
+    low, high = 0.0, MOST_DAMPED
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _kept(middle) > restitution else (low, middle)
+    return max(high, LEAST_DAMPED)
+
+
+def _kept(damping: float) -> float:
+    """Return the share of the speed that a contact keeps (see `_damping`)."""
+    root = math.sqrt(abs(1.0 - damping * damping))
+    if root < 1e-6:
+        return math.exp(-2.0)
+    angle = math.atan2(root, damping) if damping < 1.0 else math.atanh(root / damping)
+    return math.exp(-2.0 * damping / root * angle)

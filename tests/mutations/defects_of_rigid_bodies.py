@@ -1,0 +1,43 @@
+"""Planted defects of rigid bodies that matter moves."""
+
+from __future__ import annotations
+
+from defect import Defect
+
+_TESTS = "tests/solver/test_rigid_bodies.py"
+_MOMENTUM = f"{_TESTS}::test_what_a_body_loses_matter_gets"
+_COUPLING = "mpm_nodes/solver/rigid/coupling.py"
+
+DEFECTS = (
+    Defect(
+        "a body moves on as if matter met one that did not",
+        _COUPLING,
+        "ROUNDS = 8",
+        "ROUNDS = 1",
+        f"{_TESTS}::test_a_light_body_is_carried_without_swinging",
+    ),
+    Defect(
+        "what particles lose on their paths is lost", _COUPLING, "(mass * (before[:, met] - now)).T", "(0.0 * now).T", _MOMENTUM
+    ),
+    Defect(
+        "contacts act at their nodes",
+        _COUPLING,
+        "arm = node_arm + (ratio / (1.0 - ratio))[:, None] * (node_arm - image_arm)",
+        "arm = node_arm",
+        _MOMENTUM,
+    ),
+    Defect(
+        "a body that resumes begins at its collider again",
+        "mpm_nodes/solver/rigid/bodies.py",
+        "        if len(state):\n            self._world.come_back(state)\n",
+        "",
+        f"{_TESTS}::test_a_cook_resumes_to_the_same_bits[1.0]",
+    ),
+    Defect(
+        "an anchor is taken for a place in the body",
+        "mpm_nodes/solver/rigid/model.py",
+        "np.array(joint.anchor) - place, back",
+        "np.array(joint.anchor), back",
+        f"{_TESTS}::test_bodies_alone[HangingBodies]",
+    ),
+)
