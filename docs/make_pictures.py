@@ -56,6 +56,7 @@ LOOKS = {
     "set_temperature": Look(colour_by="temperature"),
     "collider_temperature": Look(colour_by="temperature"),
     "collider_heat_flux": Look(colour_by="temperature"),
+    "material_over_attribute": Look(colour_by="runny"),
     "material_over_temperature": Look(colour_by="temperature"),
     "material_thermal": Look(colour_by="temperature"),
     "material_surfactant": Look(colour_by="concentration"),

@@ -41,6 +41,7 @@ from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, Staggere
 from mpm_nodes.data.markers import Many, Previous, Reads, Stage, Writes
 from mpm_nodes.data.menus import CollisionRule, JointKind, Kernel, Krylov, Preconditioner, Transfer, WallRule
 from mpm_nodes.data.metering import CurvePath, Metering
+from mpm_nodes.data.parameter_tables import ParameterTable
 from mpm_nodes.data.single_rank import SINGLE_RANK, SingleRank
 from mpm_nodes.data.spatial import (
     AGE,
@@ -55,7 +56,6 @@ from mpm_nodes.data.spatial import (
     attributes_of,
 )
 from mpm_nodes.data.surface_fields import SurfaceField
-from mpm_nodes.data.temperature_tables import TemperatureTable
 from mpm_nodes.data.tensions import SurfaceTension
 from mpm_nodes.data.units import (
     Corner,
@@ -174,6 +174,7 @@ __all__ = [
     "Orientation",
     "OutputError",
     "OutputPath",
+    "ParameterTable",
     "Particles",
     "PascalSeconds",
     "PascalSecondsToThePower",
@@ -204,7 +205,6 @@ __all__ = [
     "SurfaceField",
     "SurfaceSamples",
     "SurfaceTension",
-    "TemperatureTable",
     "Thermal",
     "TimeLeft",
     "Transfer",

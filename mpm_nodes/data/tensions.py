@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data.errors import MpmNodesError
-from mpm_nodes.data.temperature_tables import Rows
+from mpm_nodes.data.parameter_tables import Rows
 
 __all__ = ["SurfaceTension"]
 

@@ -15,7 +15,7 @@ from mpm_nodes.data.errors import MpmNodesError
 from mpm_nodes.data.fields import ATTRIBUTES, Field
 from mpm_nodes.data.menus import CollisionRule, JointKind, WallRule
 from mpm_nodes.data.metering import CurvePath, Metering
-from mpm_nodes.data.temperature_tables import TemperatureTable
+from mpm_nodes.data.parameter_tables import ParameterTable
 from mpm_nodes.data.tensions import SurfaceTension
 from mpm_nodes.data.units import Vec3
 
@@ -92,7 +92,7 @@ class Material:
     thermal: Thermal | None = None
     surface_tension: SurfaceTension | None = None
     bulk_modulus: float | None = None
-    tables: Mapping[str, TemperatureTable] = field(default_factory=dict)
+    tables: Mapping[str, ParameterTable] = field(default_factory=dict)
     look: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class Material:
                     **facts,
                     "thermal": None if thermal is None else Thermal.from_json(thermal),
                     "surface_tension": None if tension is None else SurfaceTension.from_json(tension),
-                    "tables": {name: TemperatureTable.from_json(rows) for name, rows in facts.get("tables", {}).items()},
+                    "tables": {name: ParameterTable.from_json(rows) for name, rows in facts.get("tables", {}).items()},
                 }
             )
         except (TypeError, ValueError, AttributeError, LookupError) as error:  # tables and rows of another form

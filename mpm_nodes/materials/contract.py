@@ -56,7 +56,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
@@ -66,7 +66,7 @@ from mpm_nodes.materials.composition import compose_module, faults
 from mpm_nodes.materials.parameters import BUILT_IN
 from mpm_nodes.materials.values import FloatType
 
-__all__ = ["OPTIONAL", "REQUIRED", "Law", "LawError", "LawParams", "law", "law_ids", "law_in", "law_of", "register_law"]
+__all__ = ["OPTIONAL", "REQUIRED", "Follows", "Law", "LawError", "LawParams", "law", "law_ids", "law_in", "law_of", "register_law"]
 
 REQUIRED: dict[str, tuple[str, ...]] = {
     "energy": ("state", "A", "coeffs", "dt"),
@@ -120,6 +120,20 @@ class LawParams(Protocol):
     def __init__(self, **values: Any) -> None: ...
 
 
+class Follows(NamedTuple):
+    """Coefficients that follow an attribute of particles by tables.
+
+    Attributes:
+        over: The attribute.
+        indices: Which coefficients; len(names) stands for the material's viscosity.
+        by_phase: Whether those of liquid particles have tables of their own.
+    """
+
+    over: str
+    indices: tuple[int, ...]
+    by_phase: bool = False
+
+
 @dataclass(frozen=True)
 class Law:
     """A checked law.
@@ -135,8 +149,7 @@ class Law:
         stiffness: Indices of the coefficients that `stiffness_scale` multiplies.
         viscosity: Index of the viscosity among the coefficients, or None.
         module: The module that holds the functions.
-        follows: Indices of the coefficients that follow the particles' temperature; len(names) stands for the material's viscosity.
-        by_phase: Whether those of liquid particles have tables of their own.
+        follows: What its coefficients follow; none of them follows two attributes.
     """
 
     id: str
@@ -149,13 +162,16 @@ class Law:
     stiffness: tuple[int, ...]
     viscosity: int | None
     module: ModuleType
-    follows: tuple[int, ...] = ()
-    by_phase: bool = False
+    follows: tuple[Follows, ...] = ()
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Fields that its coefficients follow."""
-        return ("temperature", "phase")[: 1 + self.by_phase] if self.follows else ()
+        return tuple(dict.fromkeys(name for each in self.follows for name in (each.over, "phase")[: 1 + each.by_phase]))
+
+    def followed(self, index: int) -> Follows | None:
+        """Return what a coefficient follows, if anything."""
+        return next((each for each in self.follows if index in each.indices), None)
 
     def function(self, name: str) -> Callable[..., Any] | None:
         """Return a function of the contract, or None where the law has none of that (optional) name."""

@@ -59,6 +59,11 @@ def _passed_attribute(told: PreflightContext) -> dict[str, Any]:
     for facts in told.inputs.get("field", ())[:1]:
         if "vector" in facts:
             _refuse_misfit(attribute, facts["vector"])
+            followed = any(
+                t.over == attribute for body in told.distinct("particles", "bodies") for t in body.material.tables.values()
+            )
+            if followed and facts["vector"]:
+                raise MpmNodesError(f"set_attribute.field: parameters of the material follow {attribute}, which has to be a number")
     wired = bool(told.inputs.get("field"))
     if not wired:
         _refuse_misfit(attribute, False)

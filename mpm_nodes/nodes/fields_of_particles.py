@@ -32,6 +32,7 @@ __all__ = [
     "everywhere",
     "own",
     "reads_age",
+    "refuse_unfollowed",
     "refuse_unknown_at_birth",
     "refuse_unknown_reads",
     "with_birth",
@@ -149,6 +150,27 @@ def refuse_unknown_reads(told: PreflightContext, columns: frozenset[str]) -> Non
         for by, facts in zip(told.names.get(port, ()), told.inputs.get(port, ()), strict=False):
             for name in sorted(facts.get("attributes", ())):
                 refuse_unknown_attribute(f"solve.{port} ({by})", name, columns)
+
+
+def refuse_unfollowed(told: PreflightContext) -> None:
+    """Refuse, before the cook, matter without the attributes that parameters of its materials follow.
+
+    Raises:
+        MpmNodesError: With the names of the solve's port and of the node.
+    """
+    from mpm_nodes.physics import with_further
+
+    for port in ("sources", "emitters"):
+        for by, facts in zip(told.names.get(port, ()), told.inputs.get(port, ()), strict=False):
+            if facts.get("columns") is None:
+                continue
+            for material in with_further([body.material for body in facts.get("bodies", ())]):
+                for name, table in material.tables.items():
+                    if table.over not in ATTRIBUTES and table.over not in facts["columns"]:
+                        raise MpmNodesError(
+                            f"solve.{port} ({by}): {name} of material {material.label or material.law} follows '{table.over}', "
+                            "which these particles do not have; give it to them by set_attribute"
+                        )
 
 
 def reads_age(told: PreflightContext) -> bool:

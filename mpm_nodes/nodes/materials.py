@@ -13,19 +13,22 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mpm_nodes.data import (
+    ATTRIBUTES,
     A,
     Kelvins,
     KilogramsPerCubicMetre,
     Material,
     Metres,
+    MpmNodesError,
+    ParameterTable,
     PascalSeconds,
     Range,
-    TemperatureTable,
+    Unitless,
 )
-from mpm_nodes.data.temperature_tables import Rows
+from mpm_nodes.data.parameter_tables import TEMPERATURE, Rows
 from mpm_nodes.graph.declare.declarations import Preflight, UpgradeFunction
 from mpm_nodes.graph.declare.decorators import PreflightContext, node, parse_docstring
-from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
+from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, carries_keys
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.parameters import BUILT_IN
 from mpm_nodes.materials.weak_compressibility import LIBRARY_DEPTH
@@ -199,8 +202,77 @@ def material_over_temperature(
 
 
 def _with_table(material: Material, parameter: str, table: Rows, liquid_table: Rows | None) -> Material:
+    return _followed_by(material, parameter, ParameterTable(table, liquid_table or ()))
+
+
+def _followed_by(material: Material, parameter: str, table: ParameterTable) -> Material:
+    """Return a material with a table, which is checked."""
     from mpm_nodes.materials.over_temperature import tabled_law
 
-    tables = {**material.tables, parameter: TemperatureTable(table, liquid_table or ())}
-    tabled_law(made := dataclasses.replace(material, tables=tables))
+    known = material.tables.get(parameter)
+    if known is not None and {known.over, table.over} != {TEMPERATURE}:
+        where = f"material {material.label or material.law}"
+        raise MpmNodesError(f"{where}: {parameter} follows {known.attribute} already; take one of the two tables out")
+    tabled_law(made := dataclasses.replace(material, tables={**material.tables, parameter: table}))
     return made
+
+
+def _told_over_attribute(told: PreflightContext) -> dict[str, Any]:
+    """Tell the wired material with its table, which is checked before anything is cooked."""
+    return {"materials": tuple(_over_attribute(material, **told.knobs) for material in told.every("material", "materials"))}
+
+
+@node(category="Material", label="Over Attribute", preflight=_told_over_attribute)
+def material_over_attribute(
+    material: Material,
+    *,
+    parameter: str = "youngs_modulus",
+    attribute: str = "paint",
+    table: A[Rows, Unitless] = ((0.0, 1.0), (1.0, 0.1)),
+    relative: bool = True,
+) -> Material:
+    """Let a parameter of a material vary from particle to particle, as an attribute of theirs says: paint any number of a law.
+
+    Paint the attribute by set_attribute, change it later by update_attribute, or take one that the solve moves: a concentration.
+
+    Args:
+        material: Any material; wire several of these nodes in a row for several parameters.
+        parameter: Name of a knob of the material's own node, viscosity, or density, which counts as particles begin.
+        attribute: A number that the particles have: a name of yours, or one of the table such as concentration.
+        table: Factor, or value, over the attribute: straight between its points and level beyond them.
+        relative: Whether the table holds factors on the parameter; off: values that take its place.
+
+    Raises:
+        MpmNodesError: The material has no such parameter, does not allow a value, or parameters that go into one number of the
+            law follow different attributes.
+    """
+    return _over_attribute(material, parameter, attribute, table, relative)
+
+
+def _over_attribute(material: Material, parameter: str, attribute: str, table: Rows, relative: bool) -> Material:
+    where, over, known = "material_over_attribute", attribute, ATTRIBUTES.get(attribute)
+    if over == TEMPERATURE:
+        raise MpmNodesError(f"{where}.attribute: is the temperature; take material_over_temperature")
+    if not over.isidentifier():
+        raise MpmNodesError(f"{where}.attribute: '{over}' is not a name; use letters, digits and _")
+    if known is not None and (known.shape or known.kind != "real" or known.passing):
+        raise MpmNodesError(f"{where}.attribute: {over} is not a number that particles keep; choose another")
+    if relative and parameter not in material.tables:
+        base = _number_of(material, parameter)
+        if carries_keys(base):
+            raise MpmNodesError(f"{where}.parameter: {parameter} has keys; remove them, and change the attribute over time instead")
+        if base == 0.0:
+            raise MpmNodesError(f"{where}.parameter: {parameter} is 0, and so is 0 times a factor; give it a value")
+        table = tuple((place, factor * (1.0 if base is None else base)) for place, factor in table)
+    made = _followed_by(material, parameter, ParameterTable(table, over=over))
+    if parameter == "density":  # what is lightest has the fastest waves, and so the shortest substeps
+        made = dataclasses.replace(made, density=min(value for _, value in table))
+    return made
+
+
+def _number_of(material: Material, parameter: str) -> Any:
+    """Return a parameter of a material; None of an unknown one."""
+    from mpm_nodes.materials.contract import law
+
+    own = {each.name: each.default for each in dataclasses.fields(law(material.law).params)} | dict(material.params)
+    return ({"viscosity": material.viscosity, "density": material.density} | own).get(parameter)

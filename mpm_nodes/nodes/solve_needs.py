@@ -10,7 +10,7 @@ from mpm_nodes.graph.declare.decorators import PreflightContext
 from mpm_nodes.graph.plan.preflight import UNKNOWN, free_memory, in_words
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.nodes.bodies import flowed, marks
-from mpm_nodes.nodes.fields_of_particles import reads_age, refuse_unknown_reads
+from mpm_nodes.nodes.fields_of_particles import reads_age, refuse_unfollowed, refuse_unknown_reads
 from mpm_nodes.nodes.libraries import KERNELS
 from mpm_nodes.nodes.start_inside import inside_warnings
 from mpm_nodes.nodes.unread import WiredIn, unread
@@ -57,6 +57,7 @@ def expected(told: PreflightContext) -> dict[str, Any]:
         frozenset({"heat_source"} if matter["heated"] else ()), matter["scaled"], tempered, around, airs, fields, pushed
     )
     _refuse_untold(told)
+    refuse_unfollowed(told)
     sides = [told.knobs[f"wall_{axis}_{side}"] for axis in "xyz" for side in ("low", "high")]
     refuse_half_periodic(sides)
     warnings = unread(bodies, told.knobs["substeps"], wired, whole=not matter["untold"])

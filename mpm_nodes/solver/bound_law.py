@@ -38,9 +38,9 @@ class BoundLaw:
         index: Its place among the materials.
         label: What messages call the material.
         loops: Compiled loops of its law.
-        numbers: Coefficients of the law and the material's own viscosity [Pa s], with what follows the temperature.
+        numbers: Coefficients of the law and the material's own viscosity [Pa s], with what follows attributes.
         density: [kg/m^3].
-        viscosity: The law's and the material's own together, the largest at any temperature [Pa s].
+        viscosity: The law's and the material's own together, the largest anywhere in their tables [Pa s].
         names: State attributes, in the law's order.
         material: The material, its numbers those of the frame.
     """
@@ -65,23 +65,25 @@ class BoundLaw:
 
     @functools.cached_property
     def moduli(self) -> Moduli:
-        """Elastic moduli at rest, of the parameters of now; of those at the stiffest temperature where they follow it."""
+        """Elastic moduli at rest, of the parameters of now; of the largest where they follow attributes."""
         law = self.loops.law
         return moduli_of(law, self.coefficients[: len(law.names)])
 
     def viscosity_of(self, particles: StateRows, segments: np.ndarray) -> float:
-        """Return the largest viscosity of particles at their temperatures [Pa s]."""
-        law = self.loops.law
-        if not law.follows:
-            return self.viscosity
-        both = [index for index in (law.viscosity, len(law.names)) if index is not None]
+        """Return the largest viscosity of particles, at what they have of what it follows [Pa s]."""
+        law, total = self.loops.law, 0.0
         ends = segments[segments[:, 1] > segments[:, 0], :2].ravel()
-        if not set(both) & set(law.follows) or not len(ends):
-            return self.viscosity
-        temperature = particles.array("temperature")  # has room behind its last particle
-        cold = float(np.minimum.reduceat(temperature, ends)[::2].min())
-        hot = float(np.maximum.reduceat(temperature, ends)[::2].max())
-        return sum(self.numbers.largest(index, cold, hot) if index in law.follows else self.coefficients[index] for index in both)
+        for index in (law.viscosity, len(law.names)):
+            if index is None:
+                continue
+            followed = law.followed(index)
+            if followed is None or not len(ends):
+                total += self.coefficients[index]
+                continue
+            values = particles.array(followed.over)  # has room behind its last particle
+            low, high = np.minimum.reduceat(values, ends)[::2].min(), np.maximum.reduceat(values, ends)[::2].max()
+            total += self.numbers.largest(index, float(low), float(high))
+        return total
 
     def viscous_step(self, viscosity: float, h: float) -> float:
         """Return the longest explicit substep [s] that a viscosity > 0 [Pa s] allows on cells of `h` [m]."""
@@ -102,7 +104,6 @@ class BoundLaw:
         scale = particles.rows("stiffness_scale")[0, rows].astype(float) if "stiffness_scale" in particles.names else 1.0
         numbers: Any = self.coefficients
         if law.follows:
-            temperature, *phase = (particles.rows(name)[0, rows].astype(float) for name in law.inputs)
-            numbers = self.numbers.at(temperature, phase[0] if phase else None)
+            numbers = self.numbers.at({name: particles.rows(name)[0, rows].astype(float) for name in law.inputs})
         coefficients = tuple(numbers[n] * (scale if n in law.stiffness else 1.0) for n in range(len(law.names)))
         return float(np.min(function(state, coefficients, particles.h)))

@@ -75,10 +75,10 @@ def _keyed(material: Material) -> list[tuple[str, Any]]:
 
 def _refuse_both(material: Material) -> None:
     """Refuse a number with keys and a table."""
-    for name in material.tables:
+    for name, table in material.tables.items():
         if any(keys.carries_keys(value) for value in (material.params.get(name), name == "viscosity" and material.viscosity)):
             where = f"material {material.label or material.law}"
-            raise LawError(f"{where}: {name} has keys and a table over the temperature; remove one of the two")
+            raise LawError(f"{where}: {name} has keys and a table over {table.attribute}; remove one of the two")
 
 
 def _coefficients(material: Material, law: Law) -> dict[str, Any]:

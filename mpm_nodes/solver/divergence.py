@@ -35,7 +35,7 @@ def diverged(particles: ParticleStore, step: StepContext) -> SimulationDiverged:
     else:
         cause = f"material '{law.label}' or a collider accelerated it within one substep"
         cure = _cures(step, "speed")
-    warmth = f", of {particles.unpack('temperature')[worst]:.4g} K," if law.loops.law.follows else ""
+    warmth = f", of {particles.unpack('temperature')[worst]:.4g} K," if "temperature" in law.loops.law.inputs else ""
     position = ", ".join(f"{x:.4g}" for x in particles.unpack("position")[worst])
     return SimulationDiverged(
         f"frame {step.frame}, substep {step.substep}, dt {step.dt:.3g} s: particle {int(particles.unpack('id')[worst])} at "

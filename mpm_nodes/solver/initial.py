@@ -84,6 +84,7 @@ def completed(
     columns.setdefault("volume", np.full(count, source.spacing**3))
     density = np.array([material.density for material in materials])
     columns.setdefault("mass", density[columns["material"]] * columns["volume"])
+    _follow_attributes(columns, materials)
     for name in ("mass", "volume"):
         if not count:
             continue
@@ -97,6 +98,26 @@ def completed(
                 f"{most:.2g}; give densities and sizes in SI units, or set precision to double"
             )
     return columns
+
+
+def _follow_attributes(columns: dict[str, np.ndarray], materials: Sequence[Material]) -> None:
+    """Refuse particles without the attributes that parameters of their materials follow; weigh those whose density follows one."""
+    for index, material in enumerate(materials):
+        lanes = np.flatnonzero(columns["material"] == index)
+        for name, table in material.tables.items():
+            if not len(lanes) or (table.over in ATTRIBUTES and table.over not in columns):
+                continue
+            if table.over not in columns or np.ndim(columns[table.over]) != 1:
+                what = "do not have" if table.over not in columns else "have as a vector"
+                raise MpmNodesError(
+                    f"material {material.label or material.law}: {name} follows '{table.over}', which its particles {what}; give "
+                    "it to them by set_attribute, as a number"
+                )
+            if name == "density":
+                places, values = np.array(table.solid).T
+                weighed = np.interp(columns[table.over][lanes], places, values) * np.asarray(columns["volume"], float)[lanes]
+                columns["mass"] = np.array(columns["mass"], float)
+                columns["mass"][lanes] = weighed
 
 
 def _match_volumes(columns: dict[str, np.ndarray], materials: Sequence[Material]) -> None:

@@ -208,7 +208,7 @@ class SharedLoop:
         self, law: Any, fragments: Sequence[Fragment], table: Any, inner: tuple[str, ...], fold: Fold | None
     ) -> ComposedLoop:
         """Return the composed loop of a section."""
-        key = (law and (law.id, law.follows, law.by_phase), *map(id, fragments), inner)
+        key = (law and (law.id, law.follows), *map(id, fragments), inner)
         if key not in self._loops:
             self._loops[key] = composed_loop(law, fragments, table, inner, fold)
         return self._loops[key]

@@ -10,7 +10,7 @@ from test_unread import HEAT, PLAIN, scene, solid, thermal
 from test_unread import told as warned
 
 from mpm_nodes import Graph
-from mpm_nodes.data import Material, TemperatureTable
+from mpm_nodes.data import Material, ParameterTable
 from mpm_nodes.graph.declare.registry import stages
 from mpm_nodes.materials.library import named_material
 from mpm_nodes.nodes.bodies import Body
@@ -125,7 +125,7 @@ MEMBERS = {
     "tear_threshold": 5.0,
     "recovery_time": 1.0,
     "viscosity": 3.0,
-    "tables": {"viscosity": TemperatureTable(((280.0, 1.0), (300.0, 2.0)))},
+    "tables": {"viscosity": ParameterTable(((280.0, 1.0), (300.0, 2.0)))},
 }
 READ_ALWAYS = {"law", "params", "density", "label", "look"}
 TOLD_ELSEWHERE = {"thermal", "surface_tension", "bulk_modulus"}

@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 from law_samples import flat, random_matrices, random_states
 
-from mpm_nodes.data import ATTRIBUTES, Material, MpmNodesError, TemperatureTable, Thermal
-from mpm_nodes.data.temperature_tables import value_at
+from mpm_nodes.data import ATTRIBUTES, Material, MpmNodesError, ParameterTable, Thermal
+from mpm_nodes.data.parameter_tables import value_at
 from mpm_nodes.kernels.composition.backends import EIGHT
 from mpm_nodes.kernels.composition.generated import composed_loop
 from mpm_nodes.kernels.composition.source import source_of
 from mpm_nodes.materials import over_temperature
-from mpm_nodes.materials.contract import LawError, law, law_ids, law_of
+from mpm_nodes.materials.contract import Follows, LawError, law, law_ids, law_of
 from mpm_nodes.materials.law_fragments import ADVANCE, PROJECT, RATES, STRESS
 from mpm_nodes.materials.law_loops import law_loops
 from mpm_nodes.materials.material_point import call_law
-from mpm_nodes.materials.over_temperature import ERROR, TabledNumbers, at_temperature, every_row, tabled_law, without
+from mpm_nodes.materials.over_temperature import ERROR, TabledNumbers, at_places, every_row, tabled_law, without
 
 COUNT, STRIDE, DT = 100, 128, 1e-3
 SEGMENTS = np.array([(0, 21, 0), (21, 100, 1)], np.int64)
@@ -31,7 +31,7 @@ SEGMENTS = np.array([(0, 21, 0), (21, 100, 1)], np.int64)
 
 def followed(law_id: str, **tables: object) -> Material:
     """Return a material of a law with tables; rows of the solid, or (rows of the solid, rows of the liquid)."""
-    made = {name: TemperatureTable(*(rows if isinstance(rows, tuple) else (tuple(rows),))) for name, rows in tables.items()}
+    made = {name: ParameterTable(*(rows if isinstance(rows, tuple) else (tuple(rows),))) for name, rows in tables.items()}
     return Material(law_id, {}, 1000.0, "toffee", tables=made)
 
 
@@ -68,7 +68,7 @@ class Heated:
         found = np.zeros((COUNT, 3, 3))
         for temperature, phase in {*zip(self.temperature, self.phase, strict=True)}:
             mine = (self.temperature == temperature) & (self.phase == phase)
-            plain = at_temperature(self.material, temperature, phase)
+            plain = at_places(self.material, {"temperature": temperature}, phase)
             call = {"state": {n: v[mine] for n, v in self.state.items()}, "params": dict(plain.params), "density": 1000.0, "dt": DT}
             T = call_law(plain.law, "kirchhoff" if self.law.function("kirchhoff") else "stress", **call)
             if self.law.function("viscous_stress"):
@@ -85,7 +85,7 @@ class Heated:
 def test_each_lane_has_the_stress_of_its_temperature_and_phase(dtype, backend):
     """Coefficients and the material's own viscosity, at the ends of runs and beyond the ends of tables too."""
     heated = Heated(TOFFEE, dtype)
-    assert heated.law.follows == (0, 1, 3) and heated.law.by_phase
+    assert heated.law.follows == (Follows("temperature", (0, 1, 3), True),)
     fragments = tuple(fragment for fragment in STRESS if fragment.fits(heated.law))
     options = {} if backend is None else {"backend": backend}
     composed_loop(heated.law, fragments, {**ATTRIBUTES, **heated.law.fields}, **options)(heated.given)
@@ -159,13 +159,13 @@ def test_rows_are_added_where_coefficients_bend():
     material = followed("fixed_corotated", youngs_modulus=SOFTENS, poisson_ratio=[(310.0, 0.2), (390.0, 0.45)])
     numbers = TabledNumbers(material, tabled_law(material))
     temperatures = np.linspace(290.0, 410.0, 997)
-    true = np.array([law_of(at_temperature(material, T))[1] for T in temperatures]).T
-    got = numbers.at(temperatures, None)[: len(true)]
+    true = np.array([law_of(at_places(material, {"temperature": T}))[1] for T in temperatures]).T
+    got = numbers.at({"temperature": temperatures})[: len(true)]
     worst = np.abs(got / true - 1.0).max()
     assert 0.0 < worst <= ERROR
-    at_rows = numbers.at(np.array([300.0, 310.0, 340.0, 390.0, 400.0]), None)[:-1]
+    at_rows = numbers.at({"temperature": np.array([300.0, 310.0, 340.0, 390.0, 400.0])})[:-1]
     for column, T in zip(at_rows.T, (300.0, 310.0, 340.0, 390.0, 400.0), strict=True):
-        np.testing.assert_allclose(column, law_of(at_temperature(material, T))[1], rtol=1e-14)
+        np.testing.assert_allclose(column, law_of(at_places(material, {"temperature": T}))[1], rtol=1e-14)
     only_modulus = followed("neo_hookean", youngs_modulus=SOFTENS)
     assert len(list(every_row(only_modulus))) == 3
     assert TabledNumbers(only_modulus, tabled_law(only_modulus)).values[4] == 2  # two straight pieces, none cut
@@ -211,7 +211,7 @@ def test_values_between_rows_are_straight():
 def test_rows_that_are_no_table_are_refused(rows, words):
     """With the row and what to do."""
     with pytest.raises(MpmNodesError, match=words):
-        TemperatureTable(rows)
+        ParameterTable(rows)
 
 
 @pytest.mark.parametrize(

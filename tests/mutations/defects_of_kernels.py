@@ -29,6 +29,13 @@ DEFECTS = (
         "tests/materials/test_over_temperature.py::test_each_lane_has_the_stress_of_its_temperature_and_phase",
     ),
     Defect(
+        "what follows a second attribute is read in the rows of the first",
+        "mpm_nodes/kernels/composition/lane_loop.py",
+        'return f"{begin} + 2 + {step} * (solid_rows + liquid_rows)"',
+        'return f"{begin} + 0 * ({step} + solid_rows + liquid_rows)"',
+        "tests/solver/test_painted_parameters.py::test_parameters_follow_attributes_of_their_own",
+    ),
+    Defect(
         "in a wall the face counts that the floor sees",
         "mpm_nodes/kernels/collisions/node_surfaces.py",
         "met = side_of_plate((b, np.int64(sheet)), side, np.int64(1), y, h, bodies)",

@@ -10,6 +10,13 @@ _INITIAL = "tests/solver/test_initial_state.py"
 
 DEFECTS = (
     Defect(
+        "a painted density weighs nothing",
+        "mpm_nodes/solver/initial.py",
+        'columns["mass"][lanes] = weighed',
+        'columns["mass"][lanes] *= 1.0 + 0.0 * weighed',
+        "tests/solver/test_painted_parameters.py::test_a_painted_half_is_the_other_material[density]",
+    ),
+    Defect(
         "matter slips on what is sticky under the projection",
         "mpm_nodes/physics/projection/numerics/ghost_faces.py",
         "factor = -depth / np.maximum(steps - depth, NEAREST)",

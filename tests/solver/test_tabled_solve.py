@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from solver_scenes import cube
 
-from mpm_nodes.data import Material, Particles, TemperatureTable, Thermal
+from mpm_nodes.data import Material, ParameterTable, Particles, Thermal
 from mpm_nodes.graph.time.keys import KeyedNumber
 from mpm_nodes.materials.contract import LawError
 from mpm_nodes.nodes.materials import material_over_temperature
@@ -22,8 +22,8 @@ SOFT = Material("neo_hookean", {"youngs_modulus": 1e4}, 900.0, "toffee", thermal
 TOFFEE = dataclasses.replace(
     SOFT,
     tables={
-        "youngs_modulus": TemperatureTable(((300.0, 5e4), (325.0, 1e4), (360.0, 2e4)), ((330.0, 8e3),)),
-        "viscosity": TemperatureTable(((300.0, 0.1), (360.0, 2.0))),
+        "youngs_modulus": ParameterTable(((300.0, 5e4), (325.0, 1e4), (360.0, 2e4)), ((330.0, 8e3),)),
+        "viscosity": ParameterTable(((300.0, 0.1), (360.0, 2.0))),
     },
 )
 
@@ -83,7 +83,7 @@ def test_a_table_changes_what_happens():
 
 def test_the_limit_of_viscosity_is_that_of_the_particles_temperatures():
     """Cold syrup limits dt by its viscosity; warm syrup, of the same material, does not."""
-    table = {"viscosity": TemperatureTable(((300.0, 200.0), (360.0, 0.0)))}
+    table = {"viscosity": ParameterTable(((300.0, 200.0), (360.0, 0.0)))}
     syrup = Material("liquid", {"bulk_modulus": 1e3}, 900.0, "syrup", tables=table)
     found = {}
     for temperature in (300.0, 360.0):
@@ -131,7 +131,7 @@ def test_keys_and_a_table_of_one_number_are_refused():
     first = run.particles.laws[0].coefficients
     run.step(1e-4, frame=5.0)
     later = run.particles.laws[0].coefficients
-    assert first[0] != later[0] and run.particles.laws[0].loops.law.follows == (0, 1, 3)
+    assert first[0] != later[0] and run.particles.laws[0].loops.law.follows[0].indices == (0, 1, 3)
 
 
 def test_the_node_adds_a_table_and_says_what_is_wrong():

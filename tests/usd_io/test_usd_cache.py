@@ -23,8 +23,8 @@ from mpm_nodes.data import (
     Mesh,
     MpmNodesError,
     OutputError,
+    ParameterTable,
     Particles,
-    TemperatureTable,
 )
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.declare.decorators import PreflightContext
@@ -389,7 +389,7 @@ def test_whole_materials_come_back(tmp_path, name):
     """Every member of a material, tear threshold, recovery time, viscosity and tables too, from USD and from stored values."""
     material = named_material(name)
     column = {"position": np.zeros((1, 3)), "material": np.zeros(1, np.int32), "volume": np.ones(1), "mass": np.ones(1)}
-    table = TemperatureTable(((300.0, 1.0), (350.0, 2.0)), ((360.0, 0.5),))
+    table = ParameterTable(((300.0, 1.0), (350.0, 2.0)), ((360.0, 0.5),))
     written = Particles(column, (material, MATERIAL, dataclasses.replace(MATERIAL, tables={"viscosity": table})), 0.01)
     revision = Revision.create(tmp_path, manifest())
     context = FrameContext(1, GraphSettings(), files=revision.begin(1))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import Corner, Quaternion, Range, SubstepGraph, Unit, WrittenPath
-from mpm_nodes.data.temperature_tables import Rows, table_problem
+from mpm_nodes.data.parameter_tables import Rows, table_problem
 from mpm_nodes.graph.files.strict_json import PLAIN
 from mpm_nodes.graph.time import keys
 

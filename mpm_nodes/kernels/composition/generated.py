@@ -59,7 +59,7 @@ def composed_loop(
 ) -> ComposedLoop:
     """Return the loop of a list of fragments; see `source_of` for the arguments."""
     rows = tuple((name, attribute.rows, attribute.kind) for name, attribute in sorted(table.items()))
-    key = (law and (law.id, law.module, law.follows, law.by_phase), tuple(fragments), tuple(inner), fold, fetches, backend, rows)
+    key = (law and (law.id, law.module, law.follows), tuple(fragments), tuple(inner), fold, fetches, backend, rows)
     if key not in _LOOPS:
         source = source_of(law, fragments, table, inner, fold, fetches, backend)
         functions = [

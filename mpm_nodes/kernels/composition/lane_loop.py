@@ -93,7 +93,7 @@ class LaneLoop:
             return self.coefficients(name)
         if isinstance(self.fragment, Rounds) and name == self.fragment.table:
             return name
-        if name == VISCOSITY and len(block.law.names) in block.law.follows:
+        if name == VISCOSITY and block.law.followed(len(block.law.names)):
             return self.tabled()[len(block.law.names)]
         if name == VISCOSITY:
             own = self.given(name, block.viscosity())
@@ -181,25 +181,34 @@ class LaneLoop:
         return short
 
     def tabled(self) -> dict[int, str]:
-        """Interpolate what follows the temperature (see `tables`); return the names of the lanes by the law's indices."""
+        """Interpolate what follows attributes (see `tables`); return the names of the lanes by the law's indices."""
         law = self.block.law
-        found = {n: f"c{n}" for n in law.follows}
+        found = {n: f"c{n}" for each in law.follows for n in each.indices}
         if "tables" in self.loaded:
             return found
         self.loaded.add("tables")
         for name in law.inputs:
             self.load(name)
-        given, begin, own = self.given("coefficients"), len(law.names) + 1, [found[n] for n in law.follows]
+        given, begin = self.given("coefficients"), str(len(law.names) + 1)
         self.use("mpm_nodes.kernels.composition.tables", "at_row", "held_between", "row_value")
         self.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast", "const", "select")
+        for number, each in enumerate(law.follows):
+            if number:
+                self.body.append(f"begin_{number} = {begin}")
+                begin = f"begin_{number}"
+            begin = self.interpolated(each, given, begin, [found[n] for n in each.indices])
+        return found
+
+    def interpolated(self, follows: Any, given: str, begin: str, own: Sequence[str]) -> str:
+        """Interpolate what follows one attribute, in rows behind two counts at `begin`; return where those of the next begin."""
         step, whole = row_length(len(own)), self.block.module.numpy("int64")
-        self.body += [f"solid_rows, liquid_rows = {whole}({given}[{begin}]), {whole}({given}[{begin + 1}])"]
-        phases = [("solid", str(begin + 2), own)]
-        if law.by_phase:
-            phases.append(("liquid", f"{begin + 2} + {step} * solid_rows", [f"liquid_{name}" for name in own]))
-        for phase, first, names in phases:
-            self.body.append(f"{phase}_at = {first}")
-            held = ["temperature_i", given, f"{phase}_at", f"{phase}_at + {step} * ({phase}_rows - 1)"]
+        self.body += [f"solid_rows, liquid_rows = {whole}({given}[{begin}]), {whole}({given}[{begin} + 1])"]
+        phases = [("solid", f"{begin} + 2", own)]
+        if follows.by_phase:
+            phases.append(("liquid", f"{begin} + 2 + {step} * solid_rows", [f"liquid_{name}" for name in own]))
+        for phase, at, names in phases:
+            self.body.append(f"{phase}_at = {at}")
+            held = [f"{self.block.column(follows.over)}_i", given, f"{phase}_at", f"{phase}_at + {step} * ({phase}_rows - 1)"]
             self.body.append(call("T = held_between", held))
             self.body += [f"{name} = broadcast(T, {given}[{phase}_at + {HEAD + k}])" for k, name in enumerate(names)]
             row = [f"at = {phase}_at + {step} * r", f"weights = at_row(T, {given}, at)"]
@@ -208,10 +217,10 @@ class LaneLoop:
                 for k, name in enumerate(names)
             ]
             self.body.append(f"for r in range({phase}_rows):\n" + textwrap.indent("\n".join(row), "    "))
-        if law.by_phase:
+        if follows.by_phase:
             self.body.append("melted = phase_i != const(phase_i, 0)")
             self.body += [f"{name} = select(melted, liquid_{name}, {name})" for name in own]
-        return found
+        return f"{begin} + 2 + {step} * (solid_rows + liquid_rows)"
 
     def fetches(self) -> list[str]:
         """Return the lines that fetch the next block's rows of what no fragment before has touched."""

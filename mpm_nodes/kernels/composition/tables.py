@@ -1,12 +1,12 @@
-"""Coefficients that follow the temperature: what composed loops call to interpolate them, lane by lane.
+"""Coefficients that follow the temperature or other attributes: what composed loops call to interpolate them, lane by lane.
 
 Behind a law's n coefficients and the material's viscosity, an array of coefficients may go on with
 
     rows of the solid, rows of the liquid, and each row:  T_0, T_1, 1 / (T_1 - T_0), m values at T_0, m values at T_1
 
-for the m coefficients that follow the temperature. Rows join; lanes beyond the first or the last take its end. A row is chosen by
-comparison, so that lanes of any width, and numbers, take the same path and no lane reads memory of its own; both weights are >= 0,
-so that a value lies between those of its row whatever is rounded.
+for the m coefficients that follow the temperature, and the same for each further attribute. Rows join; lanes beyond the first or
+the last take its end. A row is chosen by comparison, so that lanes of any width, and numbers, take the same path and no lane reads
+memory of its own; both weights are >= 0, so that a value lies between those of its row whatever is rounded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def row_length(count: int) -> int:
 
 @inline
 def held_between(x, coefficients, first, last):
-    """Return temperatures cut at the ends of a table: rows begin at the indices `first` .. `last`."""
+    """Return temperatures, or other values, cut at the ends of a table: rows begin at the indices `first` .. `last`."""
     return minimum(maximum(x, broadcast(x, coefficients[first])), broadcast(x, coefficients[last + 1]))
 
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpm_nodes.data import Material, MpmNodesError
-from mpm_nodes.data.temperature_tables import Rows
+from mpm_nodes.data.parameter_tables import Rows
 
 __all__ = ["LiquidPairs", "covering", "have_surfaces", "pairs_of"]
 

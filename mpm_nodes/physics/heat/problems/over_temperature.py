@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mpm_nodes.data import Collider, CollisionRule, TemperatureTable, WallRule
+from mpm_nodes.data import Collider, CollisionRule, ParameterTable, WallRule
 from mpm_nodes.kernels.level_sets.level_set import PLANE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.contract import Finding, VerificationProblem
@@ -33,7 +33,7 @@ class BarOverTemperature(VerificationProblem):
 
     def findings(self) -> Iterator[Finding]:
         """Pluck it at four temperatures."""
-        table = TemperatureTable(((300.0, 4e5), (360.0, 1e5), (400.0, 2e5)), ((350.0, 5e4), (400.0, 2.5e4)))
+        table = ParameterTable(((300.0, 4e5), (360.0, 1e5), (400.0, 2e5)), ((350.0, 5e4), (400.0, 2.5e4)))
         matter = dataclasses.replace(material("neo_hookean", poisson_ratio=0.3), tables={"youngs_modulus": table})
         for temperature, phase, young in ((320.0, 0, 3e5), (390.0, 0, 1.75e5), (390.0, 1, 3e4), (500.0, 0, 2e5)):
             measured = bar_period(matter, confined_modulus(young, 0.3), 32, temperature=temperature, phase=phase)
@@ -61,7 +61,7 @@ class ViscosityOverTemperature(VerificationProblem):
         h, thickest = height / cells, 40.0 / density
         speed, end = 1e-4 * thickest, 0.5 * density * height**2 / 10.0
         fluid = material("liquid", density, bulk_modulus=density * (thickest / h) ** 2)
-        fluid = dataclasses.replace(fluid, tables={"viscosity": TemperatureTable(self.rows)})
+        fluid = dataclasses.replace(fluid, tables={"viscosity": ParameterTable(self.rows)})
         start = block(fluid, (0, 0, 0), (8 * h, height, 8 * h), h)
         y = start["position"][:, 1]
         velocity, slope = np.zeros((len(start), 3)), np.zeros((len(start), 3, 3))

@@ -20,7 +20,7 @@ from mpm_nodes.data import (
     SurfaceTension,
     Unitless,
 )
-from mpm_nodes.data.temperature_tables import Rows
+from mpm_nodes.data.parameter_tables import Rows
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.declare.declarations import PreflightContext
 from mpm_nodes.graph.time.keys import NotKeyable

@@ -1,4 +1,4 @@
-"""Tables of a number over the temperature: what a material's parameters may follow."""
+"""Tables of a number over the temperature, or another attribute of particles: what a material's parameters may follow."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ from typing import Any
 
 from mpm_nodes.data.errors import MpmNodesError
 
-__all__ = ["MOST_ROWS", "Rows", "TemperatureTable", "table_problem", "value_at"]
+__all__ = ["MOST_ROWS", "TEMPERATURE", "ParameterTable", "Rows", "table_problem", "value_at"]
+
+TEMPERATURE = "temperature"
+"""Attribute that tables stand over where nothing else is said."""
 
 Rows = tuple[tuple[float, float], ...]
-"""(temperature [K], value) by increasing temperature."""
+"""(temperature [K] or other attribute, value) by increasing attribute."""
 MOST_ROWS = 64
 """Rows of one table at most."""
 
 
 @dataclass(frozen=True)
-class TemperatureTable:
-    """A number over the temperature: straight from row to row, constant before the first and behind the last.
+class ParameterTable:
+    """A number over an attribute of particles: straight from row to row, constant before the first and behind the last.
 
     Attributes:
         solid: Its rows while the matter is solid.
-        liquid: Its rows while it is liquid; empty: those of the solid.
+        liquid: Its rows while it is liquid; empty: those of the solid. Tables over the temperature alone have them.
+        over: The attribute.
 
     Raises:
         MpmNodesError: Rows do not make a table.
@@ -33,14 +37,20 @@ class TemperatureTable:
 
     solid: Rows
     liquid: Rows = ()
+    over: str = TEMPERATURE
 
     def __post_init__(self) -> None:
         for name in ("solid", "liquid") if self.liquid else ("solid",):
             rows = tuple((float(row[0]), float(row[1])) for row in getattr(self, name))
-            problem = table_problem(rows)
+            problem = table_problem(rows, "K" if self.over == TEMPERATURE else "")
             if problem:
-                raise MpmNodesError(f"table over the temperature: {problem[0]}; {problem[1]}")
+                raise MpmNodesError(f"table over {self.attribute}: {problem[0]}; {problem[1]}")
             object.__setattr__(self, name, rows)
+
+    @property
+    def attribute(self) -> str:
+        """What messages call the attribute."""
+        return "the temperature" if self.over == TEMPERATURE else f"'{self.over}'"
 
     def rows_of(self, phase: int) -> Rows:
         """Return the rows of a phase: 0 solid, 1 liquid."""
@@ -48,21 +58,23 @@ class TemperatureTable:
 
     def to_json(self) -> dict[str, Any]:
         """Return the rows as plain JSON values."""
-        return {"solid": [list(row) for row in self.solid], "liquid": [list(row) for row in self.liquid]}
+        rows = {name: [list(row) for row in getattr(self, name)] for name in ("solid", "liquid")}
+        return rows if self.over == TEMPERATURE else {**rows, "over": self.over}  # as they were before there were others
 
     @classmethod
-    def from_json(cls, facts: Mapping[str, Any]) -> TemperatureTable:
+    def from_json(cls, facts: Mapping[str, Any]) -> ParameterTable:
         """Return what `to_json` described."""
-        return cls(**{name: tuple(map(tuple, rows)) for name, rows in facts.items()})
+        rows = {name: tuple(map(tuple, facts[name])) for name in ("solid", "liquid") if name in facts}
+        return cls(**rows, over=facts.get("over", TEMPERATURE))
 
 
-def value_at(rows: Rows, temperature: float) -> float:
-    """Return the value at a temperature [K]."""
-    after = bisect_right([row[0] for row in rows], temperature)
+def value_at(rows: Rows, place: float) -> float:
+    """Return the value at a temperature [K] or other attribute."""
+    after = bisect_right([row[0] for row in rows], place)
     if after == 0 or after == len(rows):
         return rows[min(after, len(rows) - 1)][1]
     (low, a), (high, b) = rows[after - 1], rows[after]
-    return (a * (high - temperature) + b * (temperature - low)) / (high - low)
+    return (a * (high - place) + b * (place - low)) / (high - low)
 
 
 def table_problem(rows: Sequence[Sequence[float]], unit: str = "K") -> tuple[str, str] | None:
