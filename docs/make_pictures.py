@@ -64,6 +64,7 @@ LOOKS = {
     "field_ramp": Look(colour_by="stiffness_scale"),
     "field_shape": Look(colour_by="stiffness_scale"),
     "set_attribute": Look(colour_by="stiffness_scale"),
+    "update_attribute": Look(colour_by="stiffness_scale"),
     "vary_tear_strength": Look(colour_by="tear_scale"),
     "measure_density": Look(colour_by="density"),
 }

@@ -45,6 +45,7 @@ from mpm_nodes.data.parameter_tables import ParameterTable
 from mpm_nodes.data.single_rank import SINGLE_RANK, SingleRank
 from mpm_nodes.data.spatial import (
     AGE,
+    AttributeUpdate,
     BodyForce,
     Drain,
     FieldGrid,
@@ -126,6 +127,7 @@ __all__ = [
     "A",
     "Ambient",
     "Attribute",
+    "AttributeUpdate",
     "BodyForce",
     "Cancelled",
     "Collider",

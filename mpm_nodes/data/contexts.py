@@ -9,7 +9,7 @@ from typing import Any
 from mpm_nodes.data.ambient import Ambient
 from mpm_nodes.data.facts import Facts, Limit, Report
 from mpm_nodes.data.single_rank import SINGLE_RANK, SingleRank
-from mpm_nodes.data.spatial import BodyForce, Drain, Moment
+from mpm_nodes.data.spatial import AttributeUpdate, BodyForce, Drain, Moment
 from mpm_nodes.data.units import Vec3
 
 
@@ -92,6 +92,7 @@ class StepContext:
         forces: What pushes the matter during this frame; empty where nothing is wired.
         strongest: Largest acceleration that they gave in the substep before [m/s^2]; None: not known in this frame.
         drains: What takes matter away during this frame.
+        updates: What changes attributes of particles during this frame.
         contact_forces: Whether the forces on colliders are to be told.
         frame_at: Returns the (fractional) frame at simulated seconds; None where there are no frames.
         frame_seconds: Simulated seconds that the frame takes.
@@ -122,6 +123,7 @@ class StepContext:
     forces: tuple[BodyForce, ...] = ()
     strongest: float | None = None
     drains: tuple[Drain, ...] = ()
+    updates: tuple[AttributeUpdate, ...] = ()
     contact_forces: bool = False
     frame_at: Callable[[float], float] | None = None
     frame_seconds: float = 1.0

@@ -9,7 +9,19 @@ import numpy as np
 
 from mpm_nodes.data.units import Vec3
 
-__all__ = ["AGE", "BodyForce", "Drain", "FieldGrid", "Gravity", "Moment", "PerFrame", "SpatialField", "TimeLeft", "attributes_of"]
+__all__ = [
+    "AGE",
+    "AttributeUpdate",
+    "BodyForce",
+    "Drain",
+    "FieldGrid",
+    "Gravity",
+    "Moment",
+    "PerFrame",
+    "SpatialField",
+    "TimeLeft",
+    "attributes_of",
+]
 
 AGE = "age"
 """Name of the simulated seconds since a particle came in, which fields may read as an attribute."""
@@ -130,6 +142,34 @@ class Drain:
     def attributes(self) -> frozenset[str]:
         """What it reads of particles."""
         return attributes_of(self.field)
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeUpdate:
+    """What becomes of an attribute of particles while a solve runs.
+
+    Attributes:
+        attribute: Its name.
+        value: What it is set to, or what is added to it or multiplies it.
+        mask: Share of the change that a particle takes, from 0 to 1; None: all of it.
+        combination: "set", "add" or "multiply".
+        limits: Least and largest value; what goes beyond them is brought back.
+        each_substep: Whether it is done as every substep begins, and not as every frame begins.
+        name: What messages call it: its node.
+    """
+
+    attribute: str
+    value: SpatialField
+    mask: SpatialField | None = None
+    combination: str = "set"
+    limits: tuple[float, float] = (-float("inf"), float("inf"))
+    each_substep: bool = False
+    name: str = ""
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """What it reads of particles."""
+        return attributes_of(self.value, self.mask)
 
 
 @dataclass(frozen=True, eq=False)

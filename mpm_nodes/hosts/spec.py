@@ -72,6 +72,7 @@ COLOURS: dict[str, tuple[float, float, float]] = {
     "SpatialField": (0.55, 0.58, 0.90),
     "BodyForce": (0.94, 0.72, 0.50),
     "Drain": (0.72, 0.62, 0.50),
+    "AttributeUpdate": (0.80, 0.66, 0.74),
     "LevelSet": (0.66, 0.48, 0.86),
     "Mesh": (0.42, 0.78, 0.45),
     "CacheFrame": (0.90, 0.82, 0.36),

@@ -1,4 +1,4 @@
-"""Values of fields given to particles where they begin."""
+"""Values of fields given to particles: where they begin, and while a solve runs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, A, FrameContext, MpmNodesError, Particles, SpatialField, Unitless
+from mpm_nodes.data import ATTRIBUTES, A, AttributeUpdate, FrameContext, MpmNodesError, Particles, SpatialField, Unitless
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
-from mpm_nodes.graph.time.keys import NotKeyable
+from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.bodies import passed_on
-from mpm_nodes.nodes.fields import constant
+from mpm_nodes.nodes.fields import constant, number
 from mpm_nodes.nodes.fields_of_particles import columns_at_birth, refuse_unknown_at_birth
 
 _START = NotKeyable("it is what particles begin with")
@@ -81,12 +81,12 @@ def _checked_value(attribute: str, value: float, combination: FieldCombination) 
         raise MpmNodesError(f"set_attribute.value: is {value:g}; {attribute} lies from {low:g} to {high:g}")
 
 
-def _refuse_misfit(attribute: str, vector: bool) -> None:
+def _refuse_misfit(attribute: str, vector: bool, node_name: str = "set_attribute") -> None:
     known = ATTRIBUTES.get(attribute)
     if known is not None and vector != (known.shape == (3,)):
         needed = "vectors" if known.shape == (3,) else "numbers"
         raise MpmNodesError(
-            f"set_attribute.field: {attribute} needs a field of {needed}; wire one in, see field_vector and field_math"
+            f"{node_name}.field: {attribute} needs a field of {needed}; wire one in, see field_vector and field_math"
         )
 
 
@@ -149,3 +149,63 @@ def set_attribute(
         ctx.report("warning", where="field", message=message)
         values = np.clip(values, low, high)
     return dataclasses.replace(particles, attributes={**particles.attributes, attribute: values})
+
+
+# ---------------------------------------------------------------- while a solve runs
+_LASTING = NotKeyable("it says what is changed; key the value, the field or the mask")
+
+UPDATABLE = ("stiffness_scale", "temperature", "tear_scale", "tension_scale", "concentration", "heat_source")
+"""Attributes of the table that may change while a solve runs; those of users may be any other name."""
+
+
+def _updating(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: the update is made, so that what does not fit is told now."""
+    given: dict[str, Any] = {}
+    facts: dict[str, Any] = {"gives": (told.knobs["attribute"],)}
+    for port in ("field", "mask"):
+        for each in told.inputs.get(port, ())[:1]:
+            if "field" not in each:  # a user's field: what it is shows in the cook
+                return facts
+            given[port] = each["field"]
+    found = update_attribute(**given, **told.knobs)
+    return {**facts, "attributes": found.attributes, "vector": found.value.vector}
+
+
+@node(category="Solve", label="Update Attribute", preflight=_updating)
+def update_attribute(
+    field: SpatialField | None = None,
+    mask: SpatialField | None = None,
+    *,
+    attribute: A[str, _LASTING] = "stiffness_scale",
+    value: A[float, Unitless, KeysTravel()] = 1.0,
+    combination: A[FieldCombination, _LASTING] = FieldCombination.SET,
+    each_substep: A[bool, _LASTING] = False,
+) -> AttributeUpdate:
+    """Change an attribute of particles while the solve runs, as every frame begins: soften, heat up, weaken, paint. Wire it into
+    solve.updates.
+
+    What is added or multiplied is so once a frame. What particles begin with is set by set_attribute.
+
+    Args:
+        field: What it becomes where the particles are then; without it `value`.
+        mask: Share of the change, from 0 to 1: 0 leaves particles as they are.
+        attribute: Its name: stiffness_scale, temperature [K], tear_scale, tension_scale, concentration, heat_source [W/m^3], or a
+            name of yours, which particles without it begin with as 0.
+        value: The number where no field is wired; key it.
+        combination: Whether it takes the place of what is there, is added, or multiplies it.
+        each_substep: Do it as every substep begins, for what changes within a frame.
+
+    Raises:
+        MpmNodesError: The attribute is none that may change, or the field does not fit.
+    """
+    where = "update_attribute"
+    if attribute in ATTRIBUTES and attribute not in UPDATABLE:
+        cure = "push matter by forces" if attribute == "velocity" else f"choose of {', '.join(UPDATABLE)}"
+        raise MpmNodesError(f"{where}.attribute: {attribute} is what the solve finds; {cure}")
+    if not attribute.isidentifier():
+        raise MpmNodesError(f"{where}.attribute: '{attribute}' is not a name; use letters, digits and _")
+    field = constant(value) if field is None else field
+    _refuse_misfit(attribute, field.vector, where)
+    mask = None if mask is None else number(f"{where}.mask", mask)
+    limits = _LIMITS.get(attribute, (-math.inf, math.inf))
+    return AttributeUpdate(attribute, field, mask, combination.value, limits, each_substep)

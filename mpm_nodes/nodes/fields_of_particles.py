@@ -12,6 +12,7 @@ from mpm_nodes.data import (
     ATTRIBUTES,
     BIRTH,
     A,
+    AttributeUpdate,
     BodyForce,
     Drain,
     Emitter,
@@ -35,10 +36,12 @@ __all__ = [
     "refuse_unfollowed",
     "refuse_unknown_at_birth",
     "refuse_unknown_reads",
-    "with_birth",
+    "with_columns_of",
 ]
 
 _FIXED = NotKeyable("only what moves and scales a field takes keys")
+_READING = ("forces", "drains", "updates")
+"""Ports of a solve whose nodes may read attributes of particles."""
 
 
 def own(name: str, vector: bool = False) -> SpatialField:
@@ -68,8 +71,8 @@ def everywhere(where: str, field: SpatialField) -> SpatialField:
 def field_attribute(*, attribute: A[str, _FIXED] = "velocity", vector: A[bool, _FIXED] = False) -> SpatialField:
     """Be what each particle has of its own: its speed, its age, its temperature, how stiff or damaged it is.
 
-    It may be wired wherever a field is looked at on particles: into forces and their masks, drains, and set_attribute. Forces see
-    what particles have before the first force of the substep, drains what they have after it.
+    It may be wired wherever a field is looked at on particles: into forces and their masks, drains, set_attribute and
+    update_attribute. Forces see what particles have before the first force of the substep, drains what they have after it.
 
     Args:
         attribute: Its name: velocity [m/s], speed [m/s], age [simulated s since it came in], temperature [K], stiffness_scale, id,
@@ -118,24 +121,30 @@ def refuse_unknown_at_birth(where: str, told: PreflightContext, port: str) -> No
 
 
 # ---------------------------------------------------------------- in a solve
-def with_birth(
-    sources: Sequence[Particles], emitters: Sequence[Emitter], readers: Iterable[BodyForce | Drain]
+def with_columns_of(
+    sources: Sequence[Particles],
+    emitters: Sequence[Emitter],
+    updates: Sequence[AttributeUpdate],
+    readers: Iterable[BodyForce | Drain],
 ) -> tuple[tuple[Particles, ...], tuple[Emitter, ...]]:
-    """Return what flows into a solve with the time of birth, where something reads the age of particles."""
-    if not any(AGE in each.attributes for each in readers):
-        return tuple(sources), tuple(emitters)
+    """Return what flows into a solve with what is updated there, and the time of birth where something reads the age."""
+    wanted = {BIRTH: False} if any(AGE in each.attributes for each in (*updates, *readers)) else {}
+    wanted |= {each.attribute: each.value.vector for each in updates}
 
-    def born(particles: Particles) -> Particles:
-        if BIRTH in particles:
-            return particles
-        return dataclasses.replace(particles, attributes={**particles.attributes, BIRTH: np.zeros(len(particles))})
+    def begun(particles: Particles) -> Particles:
+        count = len(particles)
+        missing = {
+            name: ATTRIBUTES[name].rest_values(count) if name in ATTRIBUTES else np.zeros((count, 3) if vector else count)
+            for name, vector in wanted.items()
+            if name not in particles
+        }
+        return dataclasses.replace(particles, attributes={**particles.attributes, **missing}) if missing else particles
 
-    started = tuple(dataclasses.replace(each, template=born(each.template)) for each in emitters)
-    return tuple(map(born, sources)), started
+    return tuple(map(begun, sources)), tuple(dataclasses.replace(each, template=begun(each.template)) for each in emitters)
 
 
 def refuse_unknown_reads(told: PreflightContext, columns: frozenset[str]) -> None:
-    """Refuse, before the cook, forces and drains that read what the particles of a solve will not have.
+    """Refuse, before the cook, forces, drains and updates that read what the particles of a solve will not have.
 
     Args:
         told: What the solve is told.
@@ -146,33 +155,40 @@ def refuse_unknown_reads(told: PreflightContext, columns: frozenset[str]) -> Non
     """
     from mpm_nodes.solver.surroundings import refuse_unknown_attribute
 
-    for port in ("forces", "drains"):
+    for port in _READING:
         for by, facts in zip(told.names.get(port, ()), told.inputs.get(port, ()), strict=False):
             for name in sorted(facts.get("attributes", ())):
                 refuse_unknown_attribute(f"solve.{port} ({by})", name, columns)
 
 
 def refuse_unfollowed(told: PreflightContext) -> None:
-    """Refuse, before the cook, matter without the attributes that parameters of its materials follow.
+    """Refuse, before the cook, matter without the attributes that parameters of its materials follow, and updates of what
+    densities follow.
 
     Raises:
         MpmNodesError: With the names of the solve's port and of the node.
     """
     from mpm_nodes.physics import with_further
 
+    updated = frozenset(told.every("updates", "gives"))
     for port in ("sources", "emitters"):
         for by, facts in zip(told.names.get(port, ()), told.inputs.get(port, ()), strict=False):
-            if facts.get("columns") is None:
-                continue
             for material in with_further([body.material for body in facts.get("bodies", ())]):
+                label = material.label or material.law
                 for name, table in material.tables.items():
-                    if table.over not in ATTRIBUTES and table.over not in facts["columns"]:
+                    if name == "density" and table.over in updated:
                         raise MpmNodesError(
-                            f"solve.{port} ({by}): {name} of material {material.label or material.law} follows '{table.over}', "
-                            "which these particles do not have; give it to them by set_attribute"
+                            f"solve.updates: the density of material {label} follows '{table.over}', and matter keeps its mass; "
+                            "update another attribute"
+                        )
+                    known = facts.get("columns") is None or table.over in (*ATTRIBUTES, *updated, *facts["columns"])
+                    if not known:
+                        raise MpmNodesError(
+                            f"solve.{port} ({by}): {name} of material {label} follows '{table.over}', which these particles do "
+                            "not have; give it to them by set_attribute"
                         )
 
 
 def reads_age(told: PreflightContext) -> bool:
-    """Return whether some force or drain of a solve reads the age of particles."""
-    return AGE in {*told.every("forces", "attributes"), *told.every("drains", "attributes")}
+    """Return whether something of a solve reads the age of particles."""
+    return any(AGE in told.every(port, "attributes") for port in _READING)

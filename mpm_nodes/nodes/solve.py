@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from mpm_nodes.data import (
     A,
     Ambient,
+    AttributeUpdate,
     BodyForce,
     Collider,
     Corner,
@@ -37,7 +38,7 @@ from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.time.clock import Clock, FrameClock, per_second_of_the_shot
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, TakenAtStart
 from mpm_nodes.nodes.crowding import crowds
-from mpm_nodes.nodes.fields_of_particles import with_birth
+from mpm_nodes.nodes.fields_of_particles import with_columns_of
 from mpm_nodes.nodes.solve_needs import Precision, expected
 from mpm_nodes.nodes.start_inside import StartInside, begun
 from mpm_nodes.solver.checkpoint import SolverState
@@ -82,6 +83,7 @@ def solve(
     ambient: Many[Ambient] = (),
     forces: Many[BodyForce] = (),
     drains: Many[Drain] = (),
+    updates: Many[AttributeUpdate] = (),
     *,
     substeps: SubstepGraph = "explicit_apic",
     gravity: A[Vec3, MetresPerSecondSquared] = (0.0, -9.81, 0.0),
@@ -114,6 +116,7 @@ def solve(
         ambient: Air from a VDB grid, and heat made in places, for substeps with heat; tension fields, for those with surfaces.
         forces: What pushes the matter besides gravity, in the order of the wires.
         drains: Places that take matter away after every substep.
+        updates: What changes attributes of particles as every frame begins, in the order of the wires.
         substeps: Substep graph: a preset, a preset with settings, or a whole graph.
         gravity: Acceleration of everything; keys are sampled every substep.
         time_scale: Simulated seconds per second of the shot; below 1 is slow motion. Velocities leave the solve per
@@ -142,7 +145,7 @@ def solve(
     import numpy as np
 
     from mpm_nodes.solver.run import SubstepSolver
-    from mpm_nodes.solver.surroundings import push, refuse_unknown_attributes, surround
+    from mpm_nodes.solver.surroundings import named, push, refuse_unknown_attributes, surround
     from mpm_nodes.solver.walls import check_box
 
     clock = Clock.of(ctx.settings, start_frame, time_scale)
@@ -151,7 +154,7 @@ def solve(
     if walls is not None:
         check_box(wall_low, wall_high)
     solver = previous.solver if previous is not None else None
-    sources, emitters = with_birth(sources, emitters, (*forces, *drains))
+    sources, emitters = with_columns_of(sources, emitters, updates, (*forces, *drains))
     if solver is None:
         if previous is None:
 
@@ -191,9 +194,10 @@ def solve(
         knobs = {"gravity": gravity, "dt_min": dt_min, "dt_max": dt_max}
         knobs |= {"wall_low": wall_low, "wall_high": wall_high, "wall_friction": wall_friction}
         surround(solver, ambient)
-        names = ctx.wired.get("forces", ())
-        push(solver, [dataclasses.replace(each, name=name) for each, name in zip(forces, names, strict=False)] if names else forces)
+        push(solver, named(forces, ctx.wired.get("forces", ())))
         refuse_unknown_attributes("solve.drains", drains, solver.particles.names)
+        refuse_unknown_attributes("solve.updates", updates, solver.particles.names)
+        solver.step_context.updates = named(updates, ctx.wired.get("updates", ()))
         solver.step_context.drains = tuple(drains)
         solver.step_context.contact_forces = contact_forces and bool(colliders)
         _advance_frame(solver, ctx, clock.over(ctx.frame), colliders, emitters, knobs)

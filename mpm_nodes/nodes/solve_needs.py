@@ -53,9 +53,9 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     tempered, airs = told.total("colliders", "tempered") > 0, told.total("ambient", "air")
     around, fields = (told.total("ambient", fact) > 0 for fact in ("ambient", "tension_fields"))
     matter, pushed = marks(told, "sources", "emitters"), told.total("forces", "forces") > 0
-    wired = WiredIn(
-        frozenset({"heat_source"} if matter["heated"] else ()), matter["scaled"], tempered, around, airs, fields, pushed
-    )
+    updated = {*told.every("updates", "gives")}
+    heated, scaled = matter["heated"] or "heat_source" in updated, matter["scaled"] or "tension_scale" in updated
+    wired = WiredIn(frozenset({"heat_source"} if heated else ()), scaled, tempered, around, airs, fields, pushed)
     _refuse_untold(told)
     refuse_unfollowed(told)
     sides = [told.knobs[f"wall_{axis}_{side}"] for axis in "xyz" for side in ("low", "high")]
@@ -84,7 +84,7 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     known = not matter["untold"] and matter["columns"] is not None
     columns = None
     if known:
-        given = matter["columns"] | ({BIRTH} if reads_age(told) else set())
+        given = matter["columns"] | updated | ({BIRTH} if reads_age(told) else set())
         columns = columns_of(told.knobs["substeps"], materials, given)
         refuse_unknown_reads(told, columns)
     return {

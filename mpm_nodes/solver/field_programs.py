@@ -152,15 +152,15 @@ def _flat(numbers: Sequence[Any], moment: Moment) -> list[float]:
 
 
 def field_values(
-    field: SpatialField, places: np.ndarray, frame: float, columns: Mapping[str, np.ndarray] | None = None
+    field: SpatialField, places: np.ndarray, when: float | Moment, columns: Mapping[str, np.ndarray] | None = None
 ) -> np.ndarray:
     """Return what a field is at places.
 
     Args:
         field: The field.
         places: [m], shape (n, 3).
-        frame: (Fractional) frame.
-        columns: Of particles at the places, shape (n,) or (n, 3), by name; None: there are no particles.
+        when: (Fractional) frame, or the moment.
+        columns: Of particles at the places, shape (n,), (n, 1) or (n, 3), by name; None: there are no particles.
 
     Returns:
         float64, shape (n,), or (n, 3) of a vector.
@@ -168,7 +168,7 @@ def field_values(
     Raises:
         MpmNodesError: The field reads what the particles do not have.
     """
-    program = program_of_fields([field], frame, columns is not None)
+    program = program_of_fields([field], when, columns is not None)
 
     def rows(name: str) -> np.ndarray:
         if columns is None or name not in columns:

@@ -54,6 +54,7 @@ from mpm_nodes.solver.solve_stores import stores_of
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store
 from mpm_nodes.solver.terms.energy_store import EnergyStore
+from mpm_nodes.solver.updates import update_attributes
 from mpm_nodes.solver.walls import WallSet
 
 SORT_INTERVAL = 128
@@ -323,6 +324,8 @@ class SubstepSolver:
             if tried.choice is None or tried.choice.is_old(tried.own_dt):
                 tried.choice = choose_again(self, time_left, check_cancel)
                 tried.own_dt = tried.choice.dt
+        step.time = self.time
+        update_attributes(self.particles, step.updates, step)
         exchange_goals(self.particles, step)
         self.run_stages(dt, time_left, check_cancel, keep)
         if step.dt < time_left * (1.0 - 1e-9) or step.dt > tried.own_dt:
@@ -429,6 +432,7 @@ class SubstepSolver:
         """Whether particles or coefficients change beside the stages: limits of dt are measured again then, from what is stored."""
         deletes = self.walls is not None and WallRule.DELETE in self.walls.sides
         changes = bool(self.matter.streams) or bool(self.step_context.drains)
+        changes = changes or any(each.each_substep for each in self.step_context.updates)
         return changes or deletes or self.matter.coefficients.keyed
 
     def _prepare(self) -> None:

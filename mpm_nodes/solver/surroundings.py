@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from mpm_nodes.data import AGE, ATTRIBUTES, BIRTH, Ambient, BodyForce, Collider, Drain, MpmNodesError
+from mpm_nodes.data import AGE, ATTRIBUTES, BIRTH, Ambient, AttributeUpdate, BodyForce, Collider, Drain, MpmNodesError
 from mpm_nodes.data.ambient import air_of, at_frame
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.graph.time import keys
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ambient_at",
     "collider_at",
+    "named",
     "push",
     "refuse_unknown_attribute",
     "refuse_unknown_attributes",
@@ -28,6 +29,7 @@ __all__ = [
 
 
 Given = TypeVar("Given", Ambient, Collider)
+Acting = TypeVar("Acting", AttributeUpdate, BodyForce)
 
 
 def ambient_at(ambient: Sequence[Ambient], frame: float) -> tuple[Ambient, ...]:
@@ -67,6 +69,12 @@ def surround(run: SubstepSolver, ambient: Sequence[Ambient]) -> None:
     run.step_context.ambient = tuple(ambient)
 
 
+def named(acting: Sequence[Acting], names: Sequence[str]) -> tuple[Acting, ...]:
+    """Return forces or updates with the names of their nodes, where these are known."""
+    found = [dataclasses.replace(each, name=name) for each, name in zip(acting, names, strict=False)]
+    return tuple(found or acting)
+
+
 def push(run: SubstepSolver, forces: Sequence[BodyForce]) -> None:
     """Say what pushes the matter of a solver from now on.
 
@@ -87,12 +95,12 @@ def push(run: SubstepSolver, forces: Sequence[BodyForce]) -> None:
     run.step_context.further_reads = {"apply_forces": read} if read else {}
 
 
-def refuse_unknown_attributes(where: str, readers: Iterable[BodyForce | Drain], columns: Collection[str]) -> None:
-    """Refuse forces or drains that read what the particles of a solve do not have.
+def refuse_unknown_attributes(where: str, readers: Iterable[AttributeUpdate | BodyForce | Drain], columns: Collection[str]) -> None:
+    """Refuse forces, drains or updates that read what the particles of a solve do not have.
 
     Args:
         where: Node and port, for messages.
-        readers: Forces or drains.
+        readers: Forces, drains or updates.
         columns: What the particles have.
 
     Raises:

@@ -10,6 +10,27 @@ _INITIAL = "tests/solver/test_initial_state.py"
 
 DEFECTS = (
     Defect(
+        "a mask of an update counts for nothing",
+        "mpm_nodes/solver/updates.py",
+        "value = share * value + (1.0 - share) * held",
+        "value = value + 0.0 * share * held",
+        "tests/solver/test_updates.py::test_a_mask_takes_what_is_there_as_the_frame_begins",
+    ),
+    Defect(
+        "an update of every substep acts once a frame",
+        "mpm_nodes/solver/updates.py",
+        "due = [each for each in updates if each.each_substep or step.substep == 0]",
+        "due = [each for each in updates if step.substep == 0]",
+        "tests/solver/test_updates.py::test_every_substep_where_it_is_asked_for",
+    ),
+    Defect(
+        "an update begins a frame late",
+        "mpm_nodes/solver/updates.py",
+        "frame=round(now.frame, 6))",
+        "frame=round(now.frame, 6) - 1.0)",
+        "tests/solver/test_updates.py::test_values_over_time_and_the_order_of_the_wires",
+    ),
+    Defect(
         "a painted density weighs nothing",
         "mpm_nodes/solver/initial.py",
         'columns["mass"][lanes] = weighed',

@@ -229,3 +229,28 @@ def test_adhesion_and_forces_on_colliders_are_those_of_one_process(preset, mpiex
     assert len(told[0]) == FRAMES - 1 and np.abs(told[0]).max() > 1.0
     for other in told[1:]:
         assert np.abs(np.subtract(other, told[0])).max() < 1e-6 * np.abs(told[0]).max()
+
+
+def test_painted_parameters_and_updates_are_those_of_one_process(mpiexec, tmp_path):
+    """A bar whose stiffness and density follow an attribute, of which one is painted while it runs."""
+    graph = Graph(cell_size=0.1, fps=24.0, start=1, end=FRAMES)
+    matter = graph.add("material_neo_hookean", "matter", youngs_modulus=3e4)
+    matter = graph.add("material_over_attribute", "heavy", material=matter, parameter="density", attribute="fat")
+    matter = graph.add("material_over_attribute", "soft", material=matter, attribute="paint")
+    bar = graph.add(
+        "emit_box", "bar", material=matter, size=(3.2, 0.3, 0.3), centre=(0.0, 0.2, 0.0), velocity=(2.0, -1.0, 0.0), jitter=0.1
+    )
+    fat = graph.add(
+        "set_attribute", "fat", particles=bar, attribute="fat", field=graph.add("field_ramp", "along", direction=(1, 0, 0))
+    )
+    right = graph.add("field_shape", "right", shape="half_space", rotation=(0.0, 0.0, 90.0))
+    paint = graph.add("update_attribute", "paint", mask=right, attribute="paint", value=0.3, combination="add", each_substep=True)
+    solve = graph.add(
+        "solve", "fall", sources=[fat], colliders=[graph.add("collide_plane", "floor")], updates=[paint], precision="double"
+    )
+    graph.add("write_cache", "cache", particles=solve)
+    graph.save(tmp_path / "shot.json")
+    for ranks in (1, 2, 3):
+        code, said = cook(tmp_path / "shot.json", "--out", tmp_path / f"out{ranks}", *(("--ranks", ranks) if ranks > 1 else ()))
+        assert code == 0, said
+        assert_alike(tmp_path / "out1", tmp_path / f"out{ranks}", FRAMES)
