@@ -110,7 +110,7 @@ def set_attribute(
     """Give particles a number, or the values of a field where they begin: softer here than there, hot below, fast on one side.
 
     Args:
-        particles: Particles of an emitter, or the template of a stream.
+        particles: Particles of an emitter, the template of a stream, or those that a solve gives, for nodes behind it.
         field: The field; a vector for velocities. Without it all get `value`.
         attribute: Its name: velocity [m/s], stiffness_scale, temperature [K], tear_scale, tension_scale, concentration, heat_source
             [W/m^3], freezing_shift [K], volume_change, or a name of yours that is carried along.

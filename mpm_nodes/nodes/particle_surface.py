@@ -77,7 +77,7 @@ def volumes_of(particles: Particles) -> tuple[np.ndarray, float]:
 
 
 def level_set_of(
-    bins: SortedParticles, origins: np.ndarray, shape: Shape, volumes: np.ndarray | None
+    bins: SortedParticles, origins: np.ndarray, shape: Shape, volumes: np.ndarray | None, factors: np.ndarray | None = None
 ) -> tuple[LevelSet, Balance | None]:
     """Return the blended spheres as a distance, smoothed, and moved to where they hold `volumes` (None: left there).
 
@@ -86,6 +86,7 @@ def level_set_of(
         origins: Leaves, shape (leaves, 3), int32, from `leaves_for`.
         shape: How they are wrapped.
         volumes: Of the particles [m^3], shape (n,), or None.
+        factors: On the radius of each particle, shape (n,), or None: the surface is then moved by what they add to it.
     """
     from mpm_nodes.kernels.surfaces.anisotropy import Kernels, kernels_of
     from mpm_nodes.kernels.surfaces.filter import LEAF, leaf_neighbours, redistance, sort_leaves
@@ -100,6 +101,9 @@ def level_set_of(
     band = HALF_WIDTH * dx
     # the distance has to be known as far as the surface may move
     wide = band if volumes is None else max(band, most + 1.5 * dx)
+    wider = None if factors is None else RADIUS * sphere * (factors - 1.0)
+    if wider is not None:
+        wide = max(wide, band + float(np.abs(wider).max(initial=0.0)))
     kernels = kernels_of(bins, reach) if shape.anisotropy else Kernels.all_round(bins, reach)
     values = blend_spheres(kernels.round, origins, dx, reach, RADIUS * sphere, LIMIT * sphere, wide, kernels.stretched)
     keys, origins, values = sort_leaves(origins, values)
@@ -110,6 +114,8 @@ def level_set_of(
         filled = deposit_particles(bins, volumes / dx**3, origins, dx)
         offset = RADIUS * (shape.radius - 1.0) * spacing
         values = match_volume(NarrowBand(values, neighbours, dx, wide), filled, SPREAD * spacing, most, offset)
+    if wider is not None:
+        values = redistance(values - _around(bins, wider, origins, values, shape, wide), neighbours, dx, wide)
     thin = _shown(kernels.drops, kernels.stretched, origins, shape, wide) if kernels.thin else None
     if shape.smoothing:
         step = min(max(round(STEP * shape.spacing / shape.voxel_size), 1), LEAF)
@@ -126,6 +132,19 @@ def level_set_of(
         balance = Balance(filled, contents(final)[0], values, neighbours, keys, final.near(), dx)
     near = (values < band).any(axis=(1, 2, 3))
     return LevelSet(origins[near], values[near], dx, background=band, kind="level_set", name="surface"), balance
+
+
+def _around(
+    bins: SortedParticles, lengths: np.ndarray, origins: np.ndarray, values: np.ndarray, shape: Shape, far: float
+) -> np.ndarray:
+    """Return the mean of particles' lengths [m] at the voxels nearer to the surface than `far`, 0 at others; like `values`."""
+    from mpm_nodes.kernels.surfaces.averages import average_at_points
+
+    leaf, *within = np.nonzero(np.abs(values) < far)
+    points = shape.voxel_size * (origins[leaf] + np.stack(within, axis=1))
+    found = np.zeros_like(values)
+    found[(leaf, *within)] = average_at_points(bins, lengths[:, None], points, bins.edge)[:, 0]
+    return found
 
 
 def _smoothed(

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 _Voxel = A[float, Metres, Range(min=0.0, soft_max=0.1)]
 
 
+LIMITS = (0.1, 4.0)
+"""Least and largest factor on the radius."""
+
+
 class SurfaceOutputs(NamedTuple):
     """What `surface_particles` gives: the level set `surface` and its mesh."""
 
@@ -57,6 +61,7 @@ def _edge(told: PreflightContext, default: float = 1.0) -> float:
 
 def _surfaced(told: PreflightContext) -> dict[str, Any]:
     refuse_unknown("surface_particles.attributes", told, *told.knobs["attributes"])
+    refuse_unknown("surface_particles.radius_attribute", told, *filter(None, [told.knobs["radius_attribute"]]))
     along = _edge(told, VOXEL)
     points, mean = (int(BOTH_SIDES * 6.0 * (along - MARGIN + 2.0) ** 2 * share) for share in (1.0, _share(told) ** (2.0 / 3.0)))
     thick = int(2.0 * HALF_WIDTH)
@@ -92,7 +97,8 @@ def surface_particles(
     particles: Particles,
     *,
     voxel_size: _Voxel = 0.0,
-    radius: A[float, Unitless, Range(min=0.1, max=4.0)] = 1.0,
+    radius: A[float, Unitless, Range(min=LIMITS[0], max=LIMITS[1])] = 1.0,
+    radius_attribute: str = "",
     smoothing: A[int, Unitless, Range(min=0, max=50)] = 3,
     keep_volume: bool = True,
     anisotropy: bool = True,
@@ -106,6 +112,8 @@ def surface_particles(
         particles: What to wrap.
         voxel_size: Voxel size; 0 takes 0.6 of the particle spacing (of half a grid cell).
         radius: Scales the spheres; 1 puts the surface of undeformed matter where it was seeded.
+        radius_attribute: Attribute that scales them as well, particle by particle: paint one by set_attribute, before the solve or
+            behind it, from any field. Together they are from 0.1 to 4.
         smoothing: Pairs of smoothing steps that keep the volume; 0 shows every particle, 12 hardly any. A step looks a particle
             spacing far, sheets and drops of a particle or two take steps of a voxel.
         keep_volume: Moves the surface, at most by a particle spacing, and then the points of the mesh, outward at most by half of
@@ -125,19 +133,30 @@ def surface_particles(
 
     particles = with_columns("surface_particles.attributes", particles, attributes)
     spacing, reach = particles.spacing, REACH * particles.spacing * max(radius, 1.0)
+    factors = _factors(particles, radius, radius_attribute) if radius_attribute else None
     bins = _bins(particles, reach)
     volumes, whole = volumes_of(particles)
     wanted = voxel_size if voxel_size > 0.0 else VOXEL * spacing
-    beyond = radius * spacing + (MOST * spacing if keep_volume else 0.0)
+    widest = radius if factors is None else radius * float(factors.max(initial=1.0))
+    beyond = widest * spacing + (MOST * spacing if keep_volume else 0.0)
     origins, dx = _leaves("surface_particles", bins, beyond, wanted, HALF_WIDTH + 1.0, largest)
     shape = Shape(dx, spacing, radius, smoothing, anisotropy)
-    level_set, balance = level_set_of(bins, origins, shape, volumes if keep_volume else None)
+    level_set, balance = level_set_of(bins, origins, shape, volumes if keep_volume else None, factors)
     mesh = mesh_level_set(level_set, adaptivity)
     # before its points move: inside of a thin sheet the level set has no slope
     mesh = dataclasses.replace(mesh, normals=level_set_normals(level_set, mesh.points))
-    if balance is not None and radius == 1.0:  # a wider radius asks for more than the particles' volume
+    if balance is not None and radius == 1.0 and factors is None:  # a wider radius asks for more than the particles' volume
         mesh = dataclasses.replace(holding(mesh, balance, volumes, shape), matter_volume=whole)
     return SurfaceOutputs(level_set, dressed(mesh, particles, bins, reach, attributes))
+
+
+def _factors(particles: Particles, radius: float, attribute: str) -> np.ndarray:
+    """Return what scales the radius of each particle, shape (n,)."""
+    found = np.asarray(column("surface_particles.radius_attribute", particles, attribute), float)
+    if found.ndim != 1 or not np.isfinite(found).all():
+        what = "a vector" if found.ndim != 1 else "not finite"
+        raise MpmNodesError(f"surface_particles.radius_attribute: '{attribute}' of the particles is {what}; choose a number")
+    return np.clip(radius * found, *LIMITS) / radius
 
 
 @node(category="Surface", label="Density Volume", version=1, preflight=_fogged)

@@ -52,6 +52,13 @@ DEFECTS = (
         "tests/solver/test_painted_parameters.py::test_matter_without_the_attribute_is_refused_before_the_cook",
     ),
     Defect(
+        "an attribute does not scale the radius",
+        "mpm_nodes/nodes/particle_surface.py",
+        "values = redistance(values - _around(",
+        "values = redistance(values - 0.0 * _around(",
+        "tests/surface/test_surface_nodes.py::test_an_attribute_scales_the_radius",
+    ),
+    Defect(
         "own weight hardly counts",
         "mpm_nodes/nodes/own_weight.py",
         "weight = body.material.density * strength * height",

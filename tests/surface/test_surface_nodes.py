@@ -8,6 +8,7 @@ import pytest
 
 from mpm_nodes import Graph, execute
 from mpm_nodes.data import GraphSettings, LevelSet, Material, Mesh, MpmNodesError, Particles
+from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.kernels.surfaces import filter as surface_filter
 from mpm_nodes.nodes.emit import emit_box, emit_sphere
 from mpm_nodes.nodes.seeding import Seeding
@@ -51,6 +52,48 @@ def test_ball_of_particles_becomes_the_ball(seeds):
     assert volume == pytest.approx(4 / 3 * math.pi * RADIUS**3, rel=0.02)
     assert area == pytest.approx(4 * math.pi * RADIUS**2, rel=0.02)
     assert np.abs(np.linalg.norm(mesh.points, axis=1) - RADIUS).max() < 0.75 * SPACING
+
+
+def grown(particles: Particles, factor) -> Particles:
+    return Particles({**particles.attributes, "fat": np.broadcast_to(factor, len(particles))}, particles.materials, SPACING)
+
+
+@pytest.mark.parametrize("keep_volume", [True, False])
+@pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
+def test_an_attribute_scales_the_radius(ball, factor, keep_volume):
+    """The surface stands 0.665 spacings times what the factor adds farther out, within a fifth of a spacing."""
+    mesh = surface_particles(grown(ball, factor), radius_attribute="fat", keep_volume=keep_volume).mesh
+    out = np.linalg.norm(mesh.points, axis=1) - RADIUS - 0.665 * SPACING * (factor - 1.0)
+    assert abs(out.mean()) < 0.1 * SPACING and np.abs(out).max() < 0.3 * SPACING
+
+
+def test_an_attribute_scales_the_radius_where_it_says_so(ball):
+    """One half is fat, the other is as it was; a factor beyond the limits is cut; a vector or an unknown name is refused."""
+    mesh = surface_particles(grown(ball, 1.0 + 2.0 * (ball["position"][:, 0] > 0.0)), radius_attribute="fat").mesh
+    out, side = np.linalg.norm(mesh.points, axis=1) - RADIUS, mesh.points[:, 0]
+    assert out[side > 4 * SPACING].mean() == pytest.approx(1.33 * SPACING, abs=0.1 * SPACING)
+    assert abs(out[side < -4 * SPACING].mean()) < 0.05 * SPACING
+    fat, most = (surface_particles(grown(ball, factor), radius_attribute="fat").mesh for factor in (9.0, 4.0))
+    assert np.array_equal(fat.points, most.points)
+    for name, said in (("velocity", "'velocity' of the particles is a vector"), ("thin", "the particles have no 'thin'")):
+        with pytest.raises(MpmNodesError, match=f"surface_particles.radius_attribute: {said}"):
+            surface_particles(ball, radius_attribute=name)
+
+
+def test_a_field_scales_the_radius_behind_the_solve():
+    """Painted by set_attribute behind the solve, keyed; voxels take keys as well."""
+    graph = Graph(cell_size=0.05, start=1, end=2)
+    jelly = graph.add("material_neo_hookean", "jelly")
+    body = graph.add("emit_sphere", "body", material=jelly, radius=0.2, centre=(0.0, 0.0, 0.0))
+    solve = graph.add("solve", "sim", sources=[body], gravity=(0.0, 0.0, 0.0))
+    wide = graph.add("field_constant", "wide", value={"keys": [[1, 1.0, "step"], [2, 3.0, "step"]]})
+    fat = graph.add("set_attribute", "fat", particles=solve, field=wide, attribute="fat")
+    voxel = {"keys": [[1, 0.02, "step"], [2, 0.03, "step"]]}
+    graph.add("surface_particles", "skin", particles=fat, radius_attribute="fat", voxel_size=voxel)
+    cook = Evaluator(graph)
+    meshes, sets = ([cook.value(f"skin.{name}", frame) for frame in (1, 2)] for name in ("mesh", "surface"))
+    thin, thick = (np.linalg.norm(mesh.points, axis=1).mean() for mesh in meshes)
+    assert thick - thin == pytest.approx(2.0 * 0.665 * 0.025, abs=3e-3) and [each.voxel_size for each in sets] == [0.02, 0.03]
 
 
 @pytest.mark.parametrize("adaptivity", [0.0, 0.5])
