@@ -21,6 +21,7 @@ class Metering:
         region: Where `volume` is measured, of all matter, above 1/2; None: what the stream has brought.
         factors: Speed of each particle of the template, of the mean of the stream, shape (n,), > 0, of mean 1; None: all alike.
         room: Whether particles are born only where others leave room.
+        velocity: What is added to the velocities of particles where they are born [m/s]; None: nothing.
     """
 
     rate: float | None = None
@@ -28,6 +29,7 @@ class Metering:
     region: SpatialField | None = None
     factors: np.ndarray | None = None
     room: bool = False
+    velocity: SpatialField | None = None
 
 
 @dataclass(frozen=True, eq=False)

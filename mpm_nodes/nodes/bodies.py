@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import Material, Particles
+from mpm_nodes.data import Material, MpmNodesError, Particles, SpatialField
 from mpm_nodes.graph.declare.declarations import PreflightContext
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.graph.time.keys import at, carries_keys
@@ -20,7 +20,24 @@ from mpm_nodes.nodes.rotations import TURNS, turn_matrix
 if TYPE_CHECKING:
     from mpm_nodes.kernels.level_sets.regions import Region
 
-__all__ = ["Body", "Inflow", "adding", "body_of", "fastest", "flow_of", "flowed", "marks", "passed_on", "tempered", "told_again"]
+__all__ = [
+    "CLOSED",
+    "Body",
+    "Inflow",
+    "adding",
+    "body_of",
+    "fastest",
+    "flow_of",
+    "flowed",
+    "marks",
+    "passed_on",
+    "tempered",
+    "told_again",
+]
+
+
+CLOSED = "emit_stream.opening: is nowhere above 0 in the template, so nothing would flow; move the field"
+"""What a stream without an opening is told."""
 
 
 class Body(NamedTuple):
@@ -124,15 +141,15 @@ def fastest(velocity: Any) -> np.ndarray:
     return np.asarray(max(keys, key=lambda each: float(np.linalg.norm(each))), float)
 
 
-def flow_of(told: PreflightContext, velocity: Any, begin: float, end: float, rate: Any = None) -> Inflow:
+def flow_of(told: PreflightContext, velocity: Any, begin: float, end: float, rate: Any = None, opening: Any = None) -> Inflow:
     """Return what a stream brings whose template is told (seconds of the shot, m/s): a copy for each of its lengths.
 
-    With a rate [m^3/s] that says how much, and the nozzle how fast.
+    With a rate [m^3/s] that says how much, and the nozzle how fast. The template is open where the field `opening` is above 0.
     """
     speed, spacing = fastest(velocity), 0.5 * told.settings.cell_size
     keyed = carries_keys(velocity) if rate is None else carries_keys(rate)
     frames = np.linspace(told.settings.start, told.settings.end, 65) if keyed else [told.settings.start]
-    thick = _thickness(told, speed, spacing)
+    thick = _thickness(told, speed, spacing, opening)
     if rate is None:
         brought = thick * float(np.mean([np.linalg.norm(at(velocity, frame)) for frame in frames]))
     else:
@@ -142,7 +159,7 @@ def flow_of(told: PreflightContext, velocity: Any, begin: float, end: float, rat
     return Inflow(brought, begin, end, (float(speed[0]), float(speed[1]), float(speed[2])))
 
 
-def _thickness(told: PreflightContext, velocity: np.ndarray, spacing: float) -> float:
+def _thickness(told: PreflightContext, velocity: np.ndarray, spacing: float, opening: SpatialField | None) -> float:
     """Return how many particles a stream of a template holds [1/m]: those of the template, or fewer points that stand for them."""
     count = told.total("template", "particles")
     seeds = marks(told, "template")["seeds"]
@@ -154,13 +171,21 @@ def _thickness(told: PreflightContext, velocity: np.ndarray, spacing: float) -> 
             return count / spacing
         laid_out = np.concatenate(points)
         each = 1.0 if seeds else count / len(laid_out)
+        if opening is not None:
+            from mpm_nodes.solver.field_programs import field_values
+
+            laid_out = laid_out[field_values(opening, laid_out, told.settings.start) > 0.0]
+            if not len(laid_out) and seeds:
+                raise MpmNodesError(CLOSED)
+            if not len(laid_out):  # of many particles few points are known
+                return count / spacing
         apart = spacing * each ** (1.0 / 3.0)
         axis = velocity / np.linalg.norm(velocity)
         template, _ = nozzle(Particles({"position": laid_out}, (), apart), axis)
         return each * len(template) / (apart * (round(float(np.ptp(template["position"] @ axis)) / apart) + 1.0))
 
     # many streams may come out of one template
-    return told.kept.get(("thickness of a stream", makes, count, spacing, tuple(velocity)), thickness)
+    return told.kept.get(("thickness of a stream", makes, count, spacing, tuple(velocity), opening), thickness)
 
 
 def flowed(flow: Inflow, clock: Clock, last: float) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from mpm_nodes.data import Particles
 from mpm_nodes.nodes.nozzles import columns_across
 
-__all__ = ["parabolic"]
+__all__ = ["of_mean", "parabolic"]
 
 CLOSE = 1e-10
 """Residual of the flow, of its drive."""
@@ -51,7 +51,12 @@ def parabolic(template: Particles, axis: np.ndarray) -> np.ndarray:
         if size <= CLOSE**2 * len(key):
             break
         toward = left + size / before * toward
-    found = speed[column]
+    return of_mean(speed[column])
+
+
+def of_mean(speeds: np.ndarray) -> np.ndarray:
+    """Return speeds, shape (n,), >= 0, of their mean, at least `LEAST` of it."""
+    found = speeds
     for _ in range(8):  # raising the slowest lowers the rest
         found = np.maximum(found / found.mean(), LEAST)
     return np.asarray(found / found.mean())

@@ -34,12 +34,12 @@ from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, carries_keys, scaled_keys
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
-from mpm_nodes.nodes.bodies import fastest, flow_of, marks
+from mpm_nodes.nodes.bodies import CLOSED, fastest, flow_of, marks
 from mpm_nodes.nodes.collider_files import stamp
 from mpm_nodes.nodes.fields import number
 from mpm_nodes.nodes.fields_of_particles import everywhere
 from mpm_nodes.nodes.nozzles import nozzle
-from mpm_nodes.nodes.profiles import parabolic
+from mpm_nodes.nodes.profiles import of_mean, parabolic
 from mpm_nodes.nodes.rotations import rotation_matrix
 from mpm_nodes.nodes.seeding import Seed
 
@@ -78,12 +78,14 @@ def _streamed(told: PreflightContext) -> dict[str, Any]:
     known = wired[0].get("field") if wired else None
     region = known or (SpatialField("CONSTANT", (), (0.0, 0.0, 0.0), vector=wired[0].get("vector", False)) if wired else None)
     _refuse_still(knobs["velocity"])
+    opening = next((facts.get("field") for facts in told.inputs.get("opening", ())), None)
+    _refuse_fields(opening, next((facts.get("field") for facts in told.inputs.get("velocity_field", ())), None))
     _refuse_amounts(knobs["rate"], knobs["volume"], region)
     _path(told.settings, told.kept, knobs["path"], knobs["prim"], knobs["travel"])
     rate = knobs["rate"] if _rated(knobs["rate"]) else None
     density = next((body.material.density for body in told.distinct("template", "bodies")), 1000.0)
     per_second = rate if rate is None or knobs["rate_unit"] is FlowUnit.VOLUME else scaled_keys(rate, 1.0 / density)
-    flow = flow_of(told, knobs["velocity"], max(begin, 0.0), max(end, 0.0), per_second)
+    flow = flow_of(told, knobs["velocity"], max(begin, 0.0), max(end, 0.0), per_second, opening)
     if knobs["volume"] > 0.0 and not wired:
         flow = flow._replace(most=knobs["volume"] / (0.5 * told.settings.cell_size) ** 3)
     return {"flows": (flow,), "bodies": told.distinct("template", "bodies"), **marks(told, "template")}
@@ -153,6 +155,8 @@ def emit_stream(
     settings: GraphSettings,
     template: Particles,
     region: SpatialField | None = None,
+    opening: SpatialField | None = None,
+    velocity_field: SpatialField | None = None,
     kept: Kept = NOTHING_KEPT,
     *,
     velocity: A[Vec3, MetresPerSecond, KeysTravel()] = (0.0, -1.0, 0.0),
@@ -170,8 +174,8 @@ def emit_stream(
 ) -> Emitter:
     """Let particles stream without end, or as much as is told, out of the place that the template fills.
 
-    With a rate, a volume, a profile or a look for room its particles are counted: at every frame as many have come as that says,
-    to one particle, and the event `emitted` tells their volume.
+    With a rate, a volume, a profile, a field or a look for room its particles are counted: at every frame as many have come as that
+    says, to one particle, and the event `emitted` tells their volume.
 
     Args:
         template: Particles that fill the nozzle: copies follow one another without gap. Where the template is not equally long
@@ -179,6 +183,10 @@ def emit_stream(
             a warning says so. Their own velocity is replaced by that of the stream. Key the emitter that makes them to move the
             nozzle: matter takes its motion along.
         region: A field: `volume` is then that of all matter where it is above 1/2 (a jar, with the stream over it).
+        opening: A field: how fast matter comes in each place of the nozzle, of the mean; nothing comes where it is 0 or below. A
+            stencil; it is looked at in the template, as it is at the shot's first frame.
+        velocity_field: A field of vectors [m/s] that is added to the velocity of particles where they are born, then: a swirl, a
+            spray. As many come as without it.
         velocity: Speed and direction of the stream, beside the nozzle's own motion, per simulated second. With a rate its
             direction alone counts.
         start_frame: First frame that shows it: its foremost particles are there. Before the shot's start it runs from the start.
@@ -195,7 +203,7 @@ def emit_stream(
         travel: Where along the curve the nozzle is, as a share of its arc length; key it.
 
     Raises:
-        MpmNodesError: Nothing would flow, or a region has no volume or is a field of vectors.
+        MpmNodesError: Nothing would flow, a region has no volume, or a field does not fit.
         InputError: The curve cannot be read.
     """
     if not len(template):
@@ -204,9 +212,12 @@ def emit_stream(
     _refuse_amounts(rate, volume, region)
     start, end = _span(settings, start_frame, duration)
     _warn_of_times(settings, start_frame, duration, end)
+    _refuse_fields(opening, velocity_field)
     speed = fastest(velocity)
     axis = speed / np.linalg.norm(speed)
+    template = _opened(template, opening, settings)[0]
     template, gap = nozzle(template, axis)
+    template, factors = _opened(template, opening, settings)
     if gap > 0.0:
         warnings.warn(
             f"emit_stream.template: copies of it would leave gaps of up to {gap:.3g} m, since it is not equally long everywhere "
@@ -215,14 +226,15 @@ def emit_stream(
             stacklevel=2,
         )
     metering = None
-    if _rated(rate) or volume > 0.0 or profile is not Profile.PLUG or room_only:
+    if _rated(rate) or volume > 0.0 or profile is not Profile.PLUG or room_only or opening or velocity_field:
         each = float(np.asarray(template["volume"], float).mean())
         if 0.0 < volume < 0.5 * each:
             told = f"{volume:g} m^3 is less than half a particle of {each:.3g} m^3: none comes"
             warnings.warn(f"emit_stream.volume: {told}", stacklevel=2)
-        factors = parabolic(template, axis) if profile is Profile.PARABOLIC else None
+        if profile is Profile.PARABOLIC:
+            factors = parabolic(template, axis) if factors is None else of_mean(parabolic(template, axis) * factors)
         given = _in_volume(template, rate, rate_unit) if _rated(rate) else None
-        metering = Metering(given, volume or math.inf, region, factors, room_only)
+        metering = Metering(given, volume or math.inf, region, factors, room_only, velocity_field)
         if given is not None and not carries_keys(velocity):
             most = float(fastest(given))
             velocity = _vector(axis * most / _section(template, axis))
@@ -238,6 +250,40 @@ def emit_stream(
         inherit=0.01 * inherit_velocity,
         path=_path(settings, kept, path, prim, travel),
     )
+
+
+def _refuse_fields(opening: SpatialField | None, velocity_field: SpatialField | None) -> None:
+    """Refuse fields that read particles, a number for velocities, and vectors for an opening.
+
+    Raises:
+        MpmNodesError: With the port.
+    """
+    if opening is not None:
+        everywhere("emit_stream.opening", number("emit_stream.opening", opening))
+    if velocity_field is not None:
+        if not everywhere("emit_stream.velocity_field", velocity_field).vector:
+            raise MpmNodesError("emit_stream.velocity_field: is a field of numbers, and vectors are needed; see field_vector")
+
+
+def _opened(template: Particles, opening: SpatialField | None, settings: GraphSettings) -> tuple[Particles, np.ndarray | None]:
+    """Return the particles of a template where it is open, and how fast they come, of the mean, where they differ in that.
+
+    Raises:
+        MpmNodesError: It is closed everywhere, or the field is not finite.
+    """
+    if opening is None:
+        return template, None
+    from mpm_nodes.solver.field_programs import field_values
+
+    found = field_values(opening, np.asarray(template["position"], float), settings.start)
+    if not np.isfinite(found).all():
+        raise MpmNodesError("emit_stream.opening: is not finite everywhere in the template; limit the field by field_math")
+    kept = found > 0.0
+    if not kept.any():
+        raise MpmNodesError(CLOSED)
+    attributes = {name: column[kept] for name, column in template.attributes.items()}
+    factors = of_mean(found[kept]) if np.ptp(found[kept]) else None
+    return Particles(attributes, template.materials, template.spacing, template.time), factors
 
 
 def _in_volume(template: Particles, rate: float, unit: FlowUnit) -> float:

@@ -187,7 +187,10 @@ class MeteredStream(Stream):
         speeds = np.array([self._speed(t) for t in asked]) if varies else np.full(len(who), self._speed(low))
         places, carried = self.nozzle.at(who, times)
         velocity = (speeds * self.factors[who])[:, None] * directions + self.emitter.inherit * carried
-        places = places + self.crossing[who, None] * directions + (now - times)[:, None] * velocity
+        places = places + self.crossing[who, None] * directions
+        if self.metering.velocity is not None:
+            velocity = velocity + field_values(self.metering.velocity, places, self._clock.frame_at(now))
+        places = places + (now - times)[:, None] * velocity
         return self._born(who, times, places, velocity)
 
     def admitted(

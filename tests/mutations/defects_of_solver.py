@@ -31,6 +31,13 @@ DEFECTS = (
         "tests/solver/test_updates.py::test_values_over_time_and_the_order_of_the_wires",
     ),
     Defect(
+        "particles are born without the field of velocities",
+        "mpm_nodes/solver/metering.py",
+        "velocity = velocity + field_values(",
+        "velocity = velocity + 0.0 * field_values(",
+        "tests/solver/test_metering.py::test_velocities_at_birth_take_a_field",
+    ),
+    Defect(
         "a painted density weighs nothing",
         "mpm_nodes/solver/initial.py",
         'columns["mass"][lanes] = weighed',

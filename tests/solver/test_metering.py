@@ -18,9 +18,11 @@ from mpm_nodes.graph.plan import preflight
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.graph.time.keys import KeyedNumber
 from mpm_nodes.nodes.emit import emit_box
-from mpm_nodes.nodes.fields import FieldShape, field_shape
+from mpm_nodes.nodes.fields import FieldShape, NoiseKind, constant, field_noise, field_ramp, field_shape
+from mpm_nodes.nodes.fields_of_particles import own
 from mpm_nodes.nodes.profiles import parabolic
 from mpm_nodes.nodes.streams import FlowUnit, Profile, emit_stream
+from mpm_nodes.solver.field_programs import field_values
 from mpm_nodes.solver.metering import MeteredStream
 from mpm_nodes.solver.room import RoomAround, filled_share
 from mpm_nodes.solver.run import SubstepSolver
@@ -29,6 +31,10 @@ SETTINGS = GraphSettings(cell_size=0.02, fps=24.0, start=1, end=49)
 NOZZLE = emit_box(SETTINGS, LIQUID, size=(0.08, 0.04, 0.08), centre=(0.0, 0.5, 0.0))
 """8 x 8 particles across, 4 along: 256 of 1e-6 m^3."""
 BURSTS = KeyedNumber([(1, 2e-3, "step"), (4.5, 0.0, "step"), (7, 1e-3, "smooth"), (13, 3e-3, "step")])
+
+
+RISE = field_ramp(direction=(1.0, 0.0, 0.0), low=-0.04, high=0.04, from_value=0.5, to_value=1.5)
+"""Speed across the nozzle: from 0.5 to 1.5 of the mean."""
 
 
 def made(**knobs) -> MeteredStream:
@@ -49,8 +55,14 @@ def emitted(stream: MeteredStream, times: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize(
     "knobs",
-    [{"rate": 2e-3}, {"rate": BURSTS}, {"rate": 2e-3, "profile": Profile.PARABOLIC}, {"volume": 5e-4}],
-    ids=["rate", "bursts", "profile", "volume"],
+    [
+        {"rate": 2e-3},
+        {"rate": BURSTS},
+        {"rate": 2e-3, "profile": Profile.PARABOLIC},
+        {"volume": 5e-4},
+        {"rate": 2e-3, "opening": RISE, "velocity_field": constant((0.3, 0.1, 0.0))},
+    ],
+    ids=["rate", "bursts", "profile", "volume", "fields"],
 )
 def test_a_metered_stream_is_the_same_for_any_substeps(knobs):
     """Cut into 1, 7, 300 or random spans the same particles are there; with a keyed rate as many, less than a spacing off."""
@@ -100,6 +112,37 @@ def test_a_profile_carries_the_same_volume():
     assert len(emitted(made(rate=2e-3, profile=Profile.PARABOLIC), np.linspace(0, 1, 50))) == 2000
 
 
+def test_an_opening_is_a_stencil_and_carries_the_same_volume():
+    """What comes of half of a nozzle is what comes of half a nozzle; speeds are those of the field, the count that of the rate."""
+    times = np.linspace(0.0, 1.0, 50)
+    right = field_shape(shape=FieldShape.HALF_SPACE, rotation=(0.0, 0.0, 90.0))
+    kept = NOZZLE["position"][:, 0] > 0.0
+    half = dataclasses.replace(NOZZLE, attributes={name: column[kept] for name, column in NOZZLE.attributes.items()})
+    for knobs in ({"rate": 2e-3}, {"volume": 5e-4}):
+        alone = MeteredStream(emit_stream(SETTINGS, half, **knobs), np.zeros(1, np.int32), Clock.of(SETTINGS))
+        assert np.array_equal(emitted(made(opening=right, **knobs), times), emitted(alone, times))
+    columns = made(rate=2e-3, opening=RISE).between(-np.inf, 1.0)
+    assert len(columns["position"]) == 2000
+    expected = -0.3125 * (1.0 + columns["position"][:, 0] / 0.08)
+    np.testing.assert_allclose(columns["velocity"][:, 1], expected, rtol=1e-6)
+    both = made(rate=2e-3, opening=RISE, profile=Profile.PARABOLIC)
+    assert both.factors.mean() == pytest.approx(1.0) and len(emitted(both, times)) == 2000
+
+
+def test_velocities_at_birth_take_a_field():
+    """At the place where a particle comes out, at the frame of its birth; as many come as without it."""
+    noise = field_noise(SETTINGS, kind=NoiseKind.CURL, size=0.05, amplitude=0.2, evolution=2.0)
+    out = NOZZLE["position"][:, 1].min()
+    plain, blown = made(rate=2e-3), made(rate=2e-3, velocity_field=noise)
+    for begin, end in itertools.pairwise(np.linspace(0.1, 0.5, 9)):
+        one, other = plain.between(begin, end), blown.between(begin, end)
+        exits = one["position"] + (out - one["position"][:, 1:2]) / one["velocity"][:, 1:2] * one["velocity"]
+        added = field_values(noise, exits, 1.0 + 24.0 * end)
+        np.testing.assert_allclose(other["velocity"] - one["velocity"], added, atol=1e-7)
+        late = (one["position"][:, 1:2] - out) / one["velocity"][:, 1:2]
+        np.testing.assert_allclose(other["position"] - one["position"], late * added, atol=1e-7)
+
+
 def test_half_of_the_nozzle_s_velocity_is_inherited():
     """A nozzle that moves at 1 m/s gives half of it where that is asked for."""
     frames = Clock.of(SETTINGS)
@@ -134,6 +177,10 @@ def test_a_region_stops_the_stream_when_it_is_full():
 def test_an_interrupted_stream_goes_on_with_the_same_bits(tmp_path, room):
     """A cook that is resumed after frame 3 has the particles of one that was not interrupted, closed streams included."""
     graph = wired(rate=0.024, volume=2.5e-3, room_only=room)
+    ramp = graph.add("field_ramp", "ramp", direction=(1.0, 0.0, 0.0), low=-0.2, high=0.2)
+    swirl = graph.add("field_noise", "swirl", kind="curl", evolution=2.0)
+    graph.nodes["stream"].connect("opening", ramp)
+    graph.nodes["stream"].connect("velocity_field", swirl)
     graph.add("write_cache", "cache", particles="sim.particles", name="stream")
     whole = execute(graph, out=tmp_path / "whole")
     execute(graph, frames=(1, 3), out=tmp_path / "parts")
@@ -196,6 +243,10 @@ def test_streams_that_cannot_be_are_refused():
         ({"rate": KeyedNumber([(1, 0.0, "step")])}, "emit_stream.rate"),
         ({"region": region}, "emit_stream.volume"),
         ({"region": SpatialField("PLACE", vector=True), "volume": 1.0}, "emit_stream.region"),
+        ({"opening": SpatialField("PLACE", vector=True)}, "emit_stream.opening: is a field of vectors"),
+        ({"opening": constant(0.0)}, "emit_stream.opening: is nowhere above 0"),
+        ({"opening": own("age")}, "emit_stream.opening: this field is looked at where there are no particles"),
+        ({"velocity_field": region}, "emit_stream.velocity_field: is a field of numbers"),
     ):
         with pytest.raises(MpmNodesError, match=says):
             emit_stream(SETTINGS, NOZZLE, **knobs)
@@ -288,6 +339,19 @@ def test_the_estimate_is_what_comes(knobs, come):
     graph.nodes["stream"].inputs.pop("region")
     told = preflight.estimate(Evaluator(graph).plan, 1)["sim"]["particles"]
     assert told == pytest.approx(come, abs=2) and len(Evaluator(graph).value("sim.particles", 5)) == pytest.approx(come, abs=1)
+
+
+def test_a_stencil_is_estimated_and_refused_before_the_cook():
+    """Half of a nozzle brings half; one that is closed brings nothing, which is told."""
+    graph = wired()
+    graph.nodes["stream"].inputs.pop("region")
+    right = graph.add("field_shape", "right", shape="half_space", rotation=(0.0, 0.0, 90.0))
+    graph.nodes["stream"].connect("opening", right)
+    told = preflight.estimate(Evaluator(graph).plan, 1)["sim"]["particles"]
+    assert told == pytest.approx(len(Evaluator(graph).value("sim.particles", 5)), abs=8)
+    graph.nodes["right"].knobs["centre"] = (5.0, 0.0, 0.0)
+    with pytest.raises(MpmNodesError, match=r"emit_stream.opening: is nowhere above 0"):
+        preflight.estimate(Evaluator(graph).plan, 1)
 
 
 @pytest.mark.parametrize(
