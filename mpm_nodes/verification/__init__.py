@@ -27,6 +27,7 @@ _MODULES = (
     "invariance",
     "laws",
     "elasticity",
+    "painted",
     "plasticity",
     "viscoplasticity",
     "viscoelasticity",

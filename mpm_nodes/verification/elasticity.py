@@ -80,11 +80,11 @@ def bar_period(
         solver.step(0.3 * h / c)
         time.append(solver.time)
         amplitude.append(shape[solver.particles.unpack("id")] @ column(solver, "velocity")[:, 0])
-    crossings = _zero_crossings(np.array(time), np.array(amplitude))
+    crossings = zero_crossings(np.array(time), np.array(amplitude))
     return 2 * (crossings[1] - crossings[0]) / (2 * length / c)
 
 
-def _zero_crossings(time: np.ndarray, value: np.ndarray) -> np.ndarray:
+def zero_crossings(time: np.ndarray, value: np.ndarray) -> np.ndarray:
     """Return the times at which a signal changes sign, by linear interpolation."""
     k = np.flatnonzero(value[:-1] * value[1:] < 0)
     return time[k] + (time[k + 1] - time[k]) * value[k] / (value[k] - value[k + 1])
