@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, A, AttributeUpdate, FrameContext, MpmNodesError, Particles, SpatialField, Unitless
+from mpm_nodes.data.parameter_tables import weighed
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.bodies import passed_on
@@ -148,7 +149,10 @@ def set_attribute(
         message = f"{share}; they get {low:g} at least and {high:g} at most; limit the field by field_math"
         ctx.report("warning", where="field", message=message)
         values = np.clip(values, low, high)
-    return dataclasses.replace(particles, attributes={**particles.attributes, attribute: values})
+    attributes = {**particles.attributes, attribute: values}
+    if "mass" in attributes and "volume" in attributes and "material" in attributes:
+        attributes["mass"] = weighed(attributes, particles.materials)
+    return dataclasses.replace(particles, attributes=attributes)
 
 
 # ---------------------------------------------------------------- while a solve runs

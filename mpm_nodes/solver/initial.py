@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, Emitter, Field, Kernel, Material, MpmNodesError, Particles, Walls
+from mpm_nodes.data.parameter_tables import weighed
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.materials.contract import law_of
 from mpm_nodes.physics import all_physics
@@ -113,11 +114,7 @@ def _follow_attributes(columns: dict[str, np.ndarray], materials: Sequence[Mater
                     f"material {material.label or material.law}: {name} follows '{table.over}', which its particles {what}; give "
                     "it to them by set_attribute, as a number"
                 )
-            if name == "density":
-                places, values = np.array(table.solid).T
-                weighed = np.interp(columns[table.over][lanes], places, values) * np.asarray(columns["volume"], float)[lanes]
-                columns["mass"] = np.array(columns["mass"], float)
-                columns["mass"][lanes] = weighed
+    columns["mass"] = weighed(columns, materials)
 
 
 def _match_volumes(columns: dict[str, np.ndarray], materials: Sequence[Material]) -> None:

@@ -39,9 +39,9 @@ DEFECTS = (
     ),
     Defect(
         "a painted density weighs nothing",
-        "mpm_nodes/solver/initial.py",
-        'columns["mass"][lanes] = weighed',
-        'columns["mass"][lanes] *= 1.0 + 0.0 * weighed',
+        "mpm_nodes/data/parameter_tables.py",
+        "mass[lanes] = density * volume[lanes]",
+        "mass[lanes] *= 1.0 + 0.0 * density * volume[lanes]",
         "tests/solver/test_painted_parameters.py::test_a_painted_half_is_the_other_material[density]",
     ),
     Defect(

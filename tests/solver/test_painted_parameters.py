@@ -148,6 +148,18 @@ def test_the_lightest_matter_sets_the_substep():
     assert found[0.0][1] == pytest.approx(1000.0 * 0.3**3)
 
 
+def test_a_painted_density_weighs_before_the_solve():
+    """So that a rate in kg/s counts it; other particles keep the mass that they have, to the bit."""
+    graph = painted_shot(attribute="paint", value=1.0)
+    graph.nodes["soft"].knobs["parameter"] = "density"
+    cook = Evaluator(graph)
+    plain, painted = cook.value("box.particles", 1), cook.value("start.particles", 1)
+    np.testing.assert_allclose(painted["mass"], 100.0 * plain["volume"])
+    assert plain["mass"].sum() == pytest.approx(100.0 * 0.2**3)
+    graph.nodes["start"].knobs["attribute"] = "else"
+    assert np.array_equal(Evaluator(graph).value("start.particles", 1)["mass"], plain["mass"])
+
+
 # ---------------------------------------------------------------- what is refused
 @pytest.mark.parametrize(
     "knobs, words",
