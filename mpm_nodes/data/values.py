@@ -78,7 +78,8 @@ class Material:
         surface_tension: Tension of its surface; None: it has none.
         bulk_modulus: Resistance to compression in projections [Pa]; 0 stands for infinity, incompressible. None: what the stage
             that measures volumes says.
-        tables: Parameters of the law, or "viscosity", that follow the temperature; what `params` says of them is not used.
+        tables: Parameters of the law, "viscosity" or "density", that follow the temperature or another attribute of particles; what
+            the other members say of them is not used, but for the density, which is then the least.
         look: How renderers shade it; empty: as its entry in the library or its law says.
     """
 

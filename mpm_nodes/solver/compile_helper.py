@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes import compiling
-from mpm_nodes.data import Collider, CollisionRule, Particles
+from mpm_nodes.data import ATTRIBUTES, Collider, CollisionRule, Particles
 from mpm_nodes.kernels.level_sets.level_set import SPHERE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.terminal import stream_of_results
@@ -101,6 +101,8 @@ def _tiny_solver(task: dict[str, Any]) -> SubstepSolver:
         "velocity": np.zeros((8 * len(materials), 3)),
         "material": np.repeat(np.arange(len(materials), dtype=np.int32), 8),
     }
+    followed = {table.over for material in materials for table in material.tables.values()} - set(ATTRIBUTES)
+    columns |= {name: np.zeros(8 * len(materials)) for name in followed}
     ball = Collider("ball", CollisionRule.SLIP, 0.0, PosedLevelSets(SPHERE, (0.05,)))
     return SubstepSolver(
         Particles(columns, materials, 0.1),

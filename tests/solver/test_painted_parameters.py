@@ -20,6 +20,7 @@ from mpm_nodes.materials.contract import Follows, LawError
 from mpm_nodes.materials.over_temperature import TabledNumbers, tabled_law, without
 from mpm_nodes.nodes.materials import material_over_attribute
 from mpm_nodes.nodes.solve_needs import Precision
+from mpm_nodes.solver import cold_start, compile_helper
 from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.run import SubstepSolver
 
@@ -119,6 +120,12 @@ def test_parameters_follow_attributes_of_their_own():
     for _ in range(4):
         again.step()
     assert values(again.snapshot()) == whole
+
+
+def test_another_process_can_compile_for_it():
+    """A solve that begins cold is helped by one with particles of its own."""
+    with_helper = cold_start._task(SubstepSolver(sheared()))
+    assert compile_helper.help_compile(with_helper) == []
 
 
 def test_the_numbers_of_both_attributes_stand_behind_each_other():
