@@ -171,6 +171,7 @@ def refuse_unfollowed(told: PreflightContext) -> None:
     from mpm_nodes.physics import with_further
 
     updated = frozenset(told.every("updates", "gives"))
+    vectors = {name for each in told.inputs.get("updates", ()) if each.get("vector", False) for name in each["gives"]}
     for port in ("sources", "emitters"):
         for by, facts in zip(told.names.get(port, ()), told.inputs.get(port, ()), strict=False):
             for material in with_further([body.material for body in facts.get("bodies", ())]):
@@ -180,6 +181,11 @@ def refuse_unfollowed(told: PreflightContext) -> None:
                         raise MpmNodesError(
                             f"solve.updates: the density of material {label} follows '{table.over}', and matter keeps its mass; "
                             "update another attribute"
+                        )
+                    if table.over in vectors:
+                        raise MpmNodesError(
+                            f"solve.updates: {name} of material {label} follows '{table.over}', which is updated to a vector; give "
+                            "it a field of numbers"
                         )
                     known = facts.get("columns") is None or table.over in (*ATTRIBUTES, *updated, *facts["columns"])
                     if not known:

@@ -61,7 +61,10 @@ def _edge(told: PreflightContext, default: float = 1.0) -> float:
 
 def _surfaced(told: PreflightContext) -> dict[str, Any]:
     refuse_unknown("surface_particles.attributes", told, *told.knobs["attributes"])
-    refuse_unknown("surface_particles.radius_attribute", told, *filter(None, [told.knobs["radius_attribute"]]))
+    if scale := told.knobs["radius_attribute"]:
+        refuse_unknown("surface_particles.radius_attribute", told, scale)
+        if not _is_number(scale):
+            raise MpmNodesError(_no_factor(scale, "a vector"))
     along = _edge(told, VOXEL)
     points, mean = (int(BOTH_SIDES * 6.0 * (along - MARGIN + 2.0) ** 2 * share) for share in (1.0, _share(told) ** (2.0 / 3.0)))
     thick = int(2.0 * HALF_WIDTH)
@@ -150,12 +153,15 @@ def surface_particles(
     return SurfaceOutputs(level_set, dressed(mesh, particles, bins, reach, attributes))
 
 
+def _no_factor(attribute: str, what: str) -> str:
+    return f"surface_particles.radius_attribute: '{attribute}' of the particles is {what}; choose a number"
+
+
 def _factors(particles: Particles, radius: float, attribute: str) -> np.ndarray:
     """Return what scales the radius of each particle, shape (n,)."""
     found = np.asarray(column("surface_particles.radius_attribute", particles, attribute), float)
     if found.ndim != 1 or not np.isfinite(found).all():
-        what = "a vector" if found.ndim != 1 else "not finite"
-        raise MpmNodesError(f"surface_particles.radius_attribute: '{attribute}' of the particles is {what}; choose a number")
+        raise MpmNodesError(_no_factor(attribute, "a vector" if found.ndim != 1 else "not finite"))
     return np.clip(radius * found, *LIMITS) / radius
 
 

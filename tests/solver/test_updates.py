@@ -172,6 +172,9 @@ def test_matter_keeps_its_mass():
     update = {"attribute": "paint", "value": 0.5}
     with pytest.raises(MpmNodesError, match=r"the density of material .* follows 'paint', and matter keeps its mass"):
         preflight.estimate(plan_graph(shot(update, material="density")), 1)
+    vector = {"attribute": "paint", "field": ("field_vector", {})}
+    with pytest.raises(MpmNodesError, match="follows 'paint', which is updated to a vector"):
+        preflight.estimate(plan_graph(shot(vector, material="youngs_modulus")), 1)
     with pytest.raises(MpmNodesError, match="follows 'paint', which these particles do not have"):
         preflight.estimate(plan_graph(shot(material="youngs_modulus")), 1)
     told = preflight.estimate(plan_graph(shot(update, material="youngs_modulus")), 1)["sim"]

@@ -9,6 +9,8 @@ import pytest
 from mpm_nodes import Graph, execute
 from mpm_nodes.data import GraphSettings, LevelSet, Material, Mesh, MpmNodesError, Particles
 from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.kernels.surfaces import filter as surface_filter
 from mpm_nodes.nodes.emit import emit_box, emit_sphere
 from mpm_nodes.nodes.seeding import Seeding
@@ -90,6 +92,10 @@ def test_a_field_scales_the_radius_behind_the_solve():
     fat = graph.add("set_attribute", "fat", particles=solve, field=wide, attribute="fat")
     voxel = {"keys": [[1, 0.02, "step"], [2, 0.03, "step"]]}
     graph.add("surface_particles", "skin", particles=fat, radius_attribute="fat", voxel_size=voxel)
+    graph.nodes["skin"].knobs["radius_attribute"] = "velocity"
+    with pytest.raises(MpmNodesError, match=r"surface_particles.radius_attribute: 'velocity' of the particles is a vector"):
+        preflight.estimate(plan_graph(graph), 1)
+    graph.nodes["skin"].knobs["radius_attribute"] = "fat"
     cook = Evaluator(graph)
     meshes, sets = ([cook.value(f"skin.{name}", frame) for frame in (1, 2)] for name in ("mesh", "surface"))
     thin, thick = (np.linalg.norm(mesh.points, axis=1).mean() for mesh in meshes)
