@@ -86,7 +86,7 @@ def test_an_emitter_reads_one_frame_and_the_first(write_usd):
     assert keys((0.0, 0.1, 0.2, 0.3), frame=2.0, lattice="body") == carried != keys((0.05, 0.1, 0.2), frame=2.0, lattice="body")
 
 
-WHOLE = {"read_points", "retime_points", "emit_secondary", "rest_positions", "emit_stream"}
+WHOLE = {"read_points", "retime_points", "emit_secondary", "rest_positions", "emit_stream", "field_curve"}
 """They read finished caches, or a curve, which count as a whole: the file that is named, and none that it names."""
 
 

@@ -127,7 +127,7 @@ READERS_OF_POINTS = {
 def test_no_reader_of_meshes_or_points_is_left_out():
     """Those that the sweeps here go through are all that name a prim of a file, but for a curve."""
     named = {each.id for each in registry.default() if {"path", "prim"} <= {knob.name for knob in each.knobs}}
-    assert named == {"emit_stream", *READERS, *READERS_OF_POINTS}
+    assert named == {"emit_stream", "field_curve", *READERS, *READERS_OF_POINTS}
 
 
 @pytest.mark.parametrize("ending", [*MESHES, ".OBJ", ".vdb", ".txt"])

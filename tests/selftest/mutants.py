@@ -145,6 +145,9 @@ def documents(registry: Registry, samples: Path) -> list[Document]:
     every["n_solve"]["knobs"]["substeps"] = "incompressible"  # a bulk modulus of the projection is refused without one
     every["n_solve"]["inputs"].pop("ambient")  # which substeps with heat alone take
     every["n_material_thermal"]["knobs"]["freezing_temperature"] = 300.0  # what has a melt melts
+    joints = [name for name in registry.nodes() if name.endswith("_joint")]
+    for name in joints:
+        every[f"n_{name}"]["inputs"].pop("parent")
     wires = {
         "material_surfactant.material": "material_surface_tension",
         "material_tearing.material": "material_surface_tension",
@@ -152,6 +155,7 @@ def documents(registry: Registry, samples: Path) -> list[Document]:
         "vary_tear_strength.particles": "emit_box",
         "sampled_surface.particles": "emit_box",
         "attribute_volume.particles": "set_temperature",
+        **{f"{name}.collider": "rigid_body" for name in joints},
     }
     for place, source in wires.items():  # what these ask of their inputs
         name, _, port = place.partition(".")
@@ -169,6 +173,8 @@ def _node(declaration: NodeDeclaration, registry: Registry) -> Document:
         for name, other in registry.nodes().items():
             fitting = [output.name for output in other.outputs if port.accepts(output.type)]
             of_vectors = declaration.id.startswith("force_") and port.name == "field"
+            if name.endswith("_joint") or name in ("rigid_body", "moved_body"):
+                continue  # these ask of colliders what others do not have, and solves of what they give
             if name.startswith("field_") and name != ("field_vector" if of_vectors else "field_constant"):
                 continue  # of the fields, forces take those of vectors, and all else those of numbers
             if fitting and name != declaration.id and not any(knob.kind == "path" for knob in other.knobs):
