@@ -55,7 +55,8 @@ def test_bodies_in_matter(problem):
 
 def world_of(*colliders, cell_size=0.1):
     """Return the bodies alone."""
-    return RigidWorld(colliders, WallSet(None, np.zeros(3)), np.zeros(3), cell_size)
+    begins = [(each.shape.rotations[0], each.shape.translations[0]) for each in colliders]
+    return RigidWorld(colliders, begins, WallSet(None, np.zeros(3)), np.zeros(3), cell_size)
 
 
 def test_mass_and_inertia_follow_from_the_shape():
@@ -164,6 +165,35 @@ def test_a_cook_resumes_to_the_same_bits(tmp_path, pace):
     assert fallen[0] == pytest.approx(0.0, abs=1e-6) and np.diff(fallen)[:2].min() > 0.02
     seconds = pace / 24.0
     assert fallen[1] == pytest.approx(2.0 * seconds + 0.5 * 9.81 * seconds**2, rel=0.02)
+
+
+def test_a_joint_stays_where_it_was_made(tmp_path):
+    """Keys of a body's collider count as it begins: later ones move neither it nor the place that it hangs on; and so resumed."""
+    ends = []
+    for keyed, cut in ((False, False), (True, False), (True, True)):
+        graph = splash()
+        joint = graph.add("hinge_joint", "joint", collider=graph["body"], anchor=(0.3, 0.5, 0.0))
+        graph.nodes["sim"].connect("colliders", [graph["floor"], joint])
+        graph.nodes["there"].inputs["collider"] = []
+        graph.nodes["there"].connect("collider", [joint])
+        if keyed:
+            graph.nodes["box"].knobs["centre"] = {"keys": [[1, [0.02, 0.5, 0.0], "linear"], [6, [3.0, 2.0, 0.0], "linear"]]}
+        out = tmp_path / f"{keyed}{cut}"
+        if cut:
+            execute(graph, frames=(1, 3), out=out)
+        result = execute(graph, out=out, resume=cut)
+        ends.append(result.revision_folder / "cache" / "cache.0006.usdc")
+    one, other, resumed = (_middle(end) for end in ends)
+    assert other == pytest.approx(one, abs=2e-6) and resumed.tobytes() == other.tobytes() and one[1] < 0.45
+
+
+def _middle(layer):
+    """Return the middle of the points of the collider that a frame of a cache draws."""
+    from pxr import Usd, UsdGeom
+
+    stage = Usd.Stage.Open(str(layer))
+    prims = [prim for prim in stage.TraverseAll() if prim.IsA(UsdGeom.Mesh) and "box" in prim.GetName()]
+    return np.mean(UsdGeom.Mesh(prims[0]).GetPointsAttr().Get(6), axis=0)
 
 
 def test_a_moved_body_has_its_mesh_and_its_normals_turned():

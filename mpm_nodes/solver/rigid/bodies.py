@@ -42,7 +42,8 @@ class RigidBodies(Store):
         shapes = [each.shape for each in colliders if each.rigid is not None]
         self.turns = np.stack([np.array([shape.rotations[0] for shape in shapes])] * 2)
         self.places = np.stack([np.array([shape.translations[0] for shape in shapes])] * 2)
-        self._begun = self.turns[1], self.places[1]
+        self._first = self.turns[1].copy(), self.places[1].copy()
+        self._begun = self._first
 
     @property
     def world(self) -> RigidWorld:
@@ -53,7 +54,7 @@ class RigidBodies(Store):
     def begin_frame(self, colliders: Sequence[Collider], walls: WallSet, origin: np.ndarray, cell_size: float, time: float) -> None:
         """Make the model of a frame, with the bodies where they are."""
         state = self._state()
-        self._world = RigidWorld(colliders, walls, origin, cell_size)
+        self._world = RigidWorld(colliders, [*zip(*self._first, strict=True)], walls, origin, cell_size)
         if len(state):
             self._world.come_back(state)
         self.times[:] = time
@@ -92,12 +93,14 @@ class RigidBodies(Store):
     def save(self, skip: Collection[str] = (), *, copy: bool = True) -> Saved:
         """See `Store`."""
         tables = {"state": self._state(), "turns": self.turns, "places": self.places, "times": self.times}
+        tables |= {"first turns": self._first[0], "first places": self._first[1]}
         return Saved({}, {}, {name: table.copy() if copy else table for name, table in tables.items()})
 
     def restore(self, saved: Saved) -> None:
         """See `Store`; before the first frame there is no model to put it into."""
         self._restored = saved.tables["state"].copy()
         self.turns, self.places, self.times = (saved.tables[name].copy() for name in ("turns", "places", "times"))
+        self._first = saved.tables["first turns"].copy(), saved.tables["first places"].copy()
         if self._world is not None:
             self._world.come_back(self._restored)
 

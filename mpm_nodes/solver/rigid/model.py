@@ -28,11 +28,18 @@ SLIPS = 0.01
 """Share of its speed by which a motor that works as hard as it can lags behind."""
 
 
-def model_of(colliders: Sequence[Collider], sides: Sequence[int], wall_friction: float, cell_size: float) -> Any:
+def model_of(
+    colliders: Sequence[Collider],
+    begins: Sequence[tuple[np.ndarray, np.ndarray]],
+    sides: Sequence[int],
+    wall_friction: float,
+    cell_size: float,
+) -> Any:
     """Return the compiled model. Bodies are called by their places among the colliders.
 
     Args:
         colliders: All of the solve; those with a `rigid` move by themselves, the others are put where they are.
+        begins: Quaternion (w, x, y, z) and place [m] of each that moves by itself, as the solve begins.
         sides: Sides of the domain that hold bodies.
         wall_friction: Their friction.
         cell_size: Grid spacing h [m].
@@ -52,9 +59,10 @@ def model_of(colliders: Sequence[Collider], sides: Sequence[int], wall_friction:
         )
         geom.solmix = 0.0
     made: dict[str, Any] = {}
-    waiting = list(enumerate(colliders))
+    waiting, following = list(enumerate(colliders)), iter(begins)
+    poses = {b: next(following) for b, each in waiting if each.rigid is not None}
     while waiting:
-        left = [(b, each) for b, each in waiting if not _add_body(mujoco, spec, b, each, made)]
+        left = [(b, each) for b, each in waiting if not _add_body(mujoco, spec, b, each, poses.get(b), made)]
         if len(left) == len(waiting):
             rigid = left[0][1].rigid
             assert rigid is not None and rigid.joint is not None
@@ -77,16 +85,18 @@ def wall_name(side: int) -> str:
     return f"wall {side}"
 
 
-def _add_body(mujoco: Any, spec: Any, b: int, collider: Collider, made: dict[str, Any]) -> bool:
+def _add_body(
+    mujoco: Any, spec: Any, b: int, collider: Collider, begin: tuple[np.ndarray, np.ndarray] | None, made: dict[str, Any]
+) -> bool:
     """Add the body of a collider, with its joint; its frame is the collider's own. Return whether what it hangs on was there."""
-    rigid, shape = collider.rigid, collider.shape
-    if rigid is None:
+    rigid = collider.rigid
+    if rigid is None or begin is None:
         spec.worldbody.add_body(name=str(b), mocap=True)
         return True
     joint = rigid.joint
     if joint is not None and joint.parent and joint.parent not in made:
         return False
-    place, turn = np.array(shape.translations[0]), np.array(shape.rotations[0])
+    turn, place = begin
     parent, (origin, frame) = spec.worldbody, (np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0]))
     if joint is not None and joint.parent:
         parent, origin, frame = made[joint.parent]

@@ -26,6 +26,7 @@ class RigidWorld:
 
     Args:
         colliders: All of the solve; those with a `rigid` move by themselves.
+        begins: Quaternion (w, x, y, z) and place [m] of each of these as the solve begins.
         walls: Walls of the domain.
         origin: Point that walls are measured from [m].
         cell_size: Grid spacing h [m]: contacts among bodies give way by a small part of it.
@@ -39,7 +40,14 @@ class RigidWorld:
         MpmNodesError: See `model_of`.
     """
 
-    def __init__(self, colliders: Sequence[Collider], walls: WallSet, origin: np.ndarray, cell_size: float) -> None:
+    def __init__(
+        self,
+        colliders: Sequence[Collider],
+        begins: Sequence[tuple[np.ndarray, np.ndarray]],
+        walls: WallSet,
+        origin: np.ndarray,
+        cell_size: float,
+    ) -> None:
         import mujoco
 
         self._library = mujoco
@@ -47,7 +55,7 @@ class RigidWorld:
         self._moved = [b for b, each in enumerate(colliders) if each.rigid is None]
         self._walls, self._origin = walls, origin
         self._sides = [side for side in range(6) if walls.rules[side] in (STICKY, SLIP, SEPARATE)]
-        self._model = model_of(colliders, self._sides, float(walls.rules[6]), cell_size)
+        self._model = model_of(colliders, begins, self._sides, float(walls.rules[6]), cell_size)
         self._data = mujoco.MjData(self._model)
         numbers = [self._model.body(str(b)).id for b in range(len(colliders))]
         self._bodies = np.array(numbers, np.int64)[self.places]
