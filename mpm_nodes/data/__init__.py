@@ -45,6 +45,7 @@ from mpm_nodes.data.parameter_tables import ParameterTable
 from mpm_nodes.data.single_rank import SINGLE_RANK, SingleRank
 from mpm_nodes.data.spatial import (
     AGE,
+    ActiveMask,
     AttributeUpdate,
     BodyForce,
     Drain,
@@ -125,6 +126,7 @@ __all__ = [
     "STAGGERED",
     "STAGGERED_FIELDS",
     "A",
+    "ActiveMask",
     "Ambient",
     "Attribute",
     "AttributeUpdate",

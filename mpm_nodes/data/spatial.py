@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from mpm_nodes.data.menus import CollisionRule
 from mpm_nodes.data.units import Vec3
 
 __all__ = [
     "AGE",
+    "ActiveMask",
     "AttributeUpdate",
     "BodyForce",
     "Drain",
@@ -137,6 +139,26 @@ class Drain:
     """
 
     field: SpatialField
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """What it reads of particles."""
+        return attributes_of(self.field)
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveMask:
+    """Which matter moves.
+
+    Attributes:
+        field: Where it is above 1/2 as a frame begins, particles are active; elsewhere they are passive.
+        rule: What passive matter does to the velocity of active matter that meets it.
+        friction: Coulomb coefficient, used by `CollisionRule.SEPARATE`.
+    """
+
+    field: SpatialField
+    rule: CollisionRule = CollisionRule.STICKY
+    friction: float = 0.0
 
     @property
     def attributes(self) -> frozenset[str]:

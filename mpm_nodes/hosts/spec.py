@@ -73,6 +73,7 @@ COLOURS: dict[str, tuple[float, float, float]] = {
     "BodyForce": (0.94, 0.72, 0.50),
     "Drain": (0.72, 0.62, 0.50),
     "AttributeUpdate": (0.80, 0.66, 0.74),
+    "ActiveMask": (0.66, 0.72, 0.86),
     "LevelSet": (0.66, 0.48, 0.86),
     "Mesh": (0.42, 0.78, 0.45),
     "CacheFrame": (0.90, 0.82, 0.36),

@@ -12,6 +12,7 @@ from mpm_nodes.data import (
     ATTRIBUTES,
     BIRTH,
     A,
+    ActiveMask,
     AttributeUpdate,
     BodyForce,
     Drain,
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 _FIXED = NotKeyable("only what moves and scales a field takes keys")
-_READING = ("forces", "drains", "updates")
+_READING = ("forces", "drains", "active", "updates")
 """Ports of a solve whose nodes may read attributes of particles."""
 
 
@@ -71,7 +72,7 @@ def everywhere(where: str, field: SpatialField) -> SpatialField:
 def field_attribute(*, attribute: A[str, _FIXED] = "velocity", vector: A[bool, _FIXED] = False) -> SpatialField:
     """Be what each particle has of its own: its speed, its age, its temperature, how stiff or damaged it is.
 
-    It may be wired wherever a field is looked at on particles: into forces and their masks, drains, set_attribute and
+    It may be wired wherever a field is looked at on particles: into forces and their masks, drains, active_mask, set_attribute and
     update_attribute. Forces see what particles have before the first force of the substep, drains what they have after it.
 
     Args:
@@ -125,7 +126,7 @@ def with_columns_of(
     sources: Sequence[Particles],
     emitters: Sequence[Emitter],
     updates: Sequence[AttributeUpdate],
-    readers: Iterable[BodyForce | Drain],
+    readers: Iterable[BodyForce | Drain | ActiveMask],
 ) -> tuple[tuple[Particles, ...], tuple[Emitter, ...]]:
     """Return what flows into a solve with what is updated there, and the time of birth where something reads the age."""
     wanted = {BIRTH: False} if any(AGE in each.attributes for each in (*updates, *readers)) else {}
@@ -144,7 +145,7 @@ def with_columns_of(
 
 
 def refuse_unknown_reads(told: PreflightContext, columns: frozenset[str]) -> None:
-    """Refuse, before the cook, forces, drains and updates that read what the particles of a solve will not have.
+    """Refuse, before the cook, forces, drains, masks and updates that read what the particles of a solve will not have.
 
     Args:
         told: What the solve is told.

@@ -1,4 +1,4 @@
-"""Forces and drains: what pushes matter besides gravity, and what takes it away, wired into a solve."""
+"""Forces, drains and active masks: what pushes matter besides gravity, takes it away, and holds it, wired into a solve."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 
 from mpm_nodes.data import (
     A,
+    ActiveMask,
     BodyForce,
+    CollisionRule,
     Drain,
     GraphSettings,
     KilogramsPerCubicMetre,
@@ -217,3 +219,26 @@ def drain(field: SpatialField) -> Drain:
         MpmNodesError: The field is one of vectors.
     """
     return Drain(number("drain.field", field))
+
+
+@node(category="Force", label="Active Mask", preflight=tried(__name__, "active_mask", "field"))
+def active_mask(
+    field: SpatialField,
+    *,
+    rule: A[CollisionRule, NotKeyable("it is what matter is made of")] = CollisionRule.STICKY,
+    friction: A[float, Unitless, Range(min=0.0, soft_max=1.0)] = 0.0,
+) -> ActiveMask:
+    """Move only the matter where a field is above 1/2 as a frame begins; hold the rest as it is. Wire it into solve.active.
+
+    What is not active is passive: it keeps its place, its deformation and all else to the bit, takes no time, and stands in the
+    way of active matter like a collider. It goes on from where it is, without a velocity, once the field lets it.
+
+    Args:
+        field: A field of numbers: field_shape, a ramp that keys move, or field_attribute, for what particles have.
+        rule: What passive matter does to active matter that meets it: sticky, as matter of one body; or slip or separate.
+        friction: Coulomb coefficient, for the rule separate.
+
+    Raises:
+        MpmNodesError: The field is one of vectors.
+    """
+    return ActiveMask(number("active_mask.field", field), rule, friction)

@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mpm_nodes.data import LevelSet, Mesh, Particles
+from mpm_nodes.kernels.surfaces.spheres import HALF_WIDTH, LIMIT, RADIUS
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.surfaces.mesh_volume import Balance
     from mpm_nodes.kernels.surfaces.splat import SortedParticles, Stretched
 
-VOXEL = 0.6
-"""Default voxel size, in particle spacings."""
-REACH = 2.5
-"""Reach of the averaging kernel, in particle spacings."""
-RADIUS = 0.665
-"""Sphere radius, in spacings, that puts the surface of a lattice half a spacing outside its outer layer (at REACH)."""
-LIMIT = 1.25
-"""No point further than this from every particle is inside, in spacings."""
 SPREAD = 2.0
 """Width of the neighbourhoods in which the surface holds the volume of its particles, in spacings."""
 RATIOS = (0.25, 1.5)
@@ -36,8 +29,6 @@ FINE = 1
 """Most pairs of smoothing steps of a voxel that follow, against what steps of several voxels leave between them."""
 THIN = 1.5
 """Distance from sheets and drops up to which steps of several voxels smooth nothing, in voxels; from twice it on they do."""
-HALF_WIDTH = 3.0
-"""Half width of the narrow band, in voxels."""
 MOST = 1.0
 """Longest displacement of the level set, outward or inward, in spacings."""
 OUTWARD = 0.5

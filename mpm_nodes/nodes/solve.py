@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from mpm_nodes.data import (
     A,
+    ActiveMask,
     Ambient,
     AttributeUpdate,
     BodyForce,
@@ -84,6 +85,7 @@ def solve(
     forces: Many[BodyForce] = (),
     drains: Many[Drain] = (),
     updates: Many[AttributeUpdate] = (),
+    active: ActiveMask | None = None,
     *,
     substeps: SubstepGraph = "explicit_apic",
     gravity: A[Vec3, MetresPerSecondSquared] = (0.0, -9.81, 0.0),
@@ -117,6 +119,7 @@ def solve(
         forces: What pushes the matter besides gravity, in the order of the wires.
         drains: Places that take matter away after every substep.
         updates: What changes attributes of particles as every frame begins, in the order of the wires.
+        active: Which matter moves; the rest stands still, takes no time, and active matter meets it. Nothing wired: all moves.
         substeps: Substep graph: a preset, a preset with settings, or a whole graph.
         gravity: Acceleration of everything; keys are sampled every substep.
         time_scale: Simulated seconds per second of the shot; below 1 is slow motion. Velocities leave the solve per
@@ -145,7 +148,7 @@ def solve(
     import numpy as np
 
     from mpm_nodes.solver.run import SubstepSolver
-    from mpm_nodes.solver.surroundings import named, push, refuse_unknown_attributes, surround
+    from mpm_nodes.solver.surroundings import activate, named, push, refuse_unknown_attributes, surround
     from mpm_nodes.solver.walls import check_box
 
     clock = Clock.of(ctx.settings, start_frame, time_scale)
@@ -154,7 +157,8 @@ def solve(
     if walls is not None:
         check_box(wall_low, wall_high)
     solver = previous.solver if previous is not None else None
-    sources, emitters = with_columns_of(sources, emitters, updates, (*forces, *drains))
+    masks = (active,) if active is not None else ()
+    sources, emitters = with_columns_of(sources, emitters, updates, (*forces, *drains, *masks))
     if solver is None:
         if previous is None:
 
@@ -199,7 +203,8 @@ def solve(
         refuse_unknown_attributes("solve.updates", updates, solver.particles.names)
         solver.step_context.updates = named(updates, ctx.wired.get("updates", ()))
         solver.step_context.drains = tuple(drains)
-        solver.step_context.contact_forces = contact_forces and bool(colliders)
+        activate(solver, active)
+        solver.step_context.contact_forces = contact_forces and bool(colliders or active is not None)
         _advance_frame(solver, ctx, clock.over(ctx.frame), colliders, emitters, knobs)
     return SolveOutputs(_written(solver, clock, ctx.frame), SolverState(solver), _bodies_of(solver, clock, ctx.frame))
 
@@ -250,6 +255,7 @@ def _advance_frame(
         ctx.report("note", message=cold_start.NOTICE)
     step = solver.step_context
     step.frame = ctx.frame
+    solver.passive.tell(step)
     before, began, held = dict(solver.stage_seconds), time.perf_counter(), count_of(solver)
     solver.gravity = lambda now: at("gravity", now)
     solver.advice.emitters = ctx.wired.get("emitters", ())

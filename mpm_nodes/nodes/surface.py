@@ -12,13 +12,14 @@ import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, A, LevelSet, Mesh, Metres, MpmNodesError, Particles, Range, Unitless
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.kernels.surfaces.spheres import HALF_WIDTH, REACH, VOXEL
 from mpm_nodes.nodes.bodies import marks
 from mpm_nodes.nodes.colours import COLOUR
 from mpm_nodes.nodes.derived import column, known_as, own_name, refuse_unknown
 from mpm_nodes.nodes.dressing import dressed, with_columns
 from mpm_nodes.nodes.libraries import OPENVDB
 from mpm_nodes.nodes.looks import REST, SECOND_REST
-from mpm_nodes.nodes.particle_surface import HALF_WIDTH, MOST, REACH, VOXEL, Shape, holding, level_set_of, volumes_of
+from mpm_nodes.nodes.particle_surface import MOST, Shape, holding, level_set_of, volumes_of
 
 if TYPE_CHECKING:
     from mpm_nodes.kernels.surfaces.splat import SortedParticles

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from mpm_nodes.solver.run import SubstepSolver
 
 
+PASSIVE = "passive"
+"""Where passive matter stands among the domains."""
 LONGEST_LIST = 120
 """Characters of a list of names in a message."""
 
@@ -65,7 +67,7 @@ class SolverState:
         """Bytes held."""
         if self.solver is None:
             return sum(array.nbytes for array in self._arrays.values())
-        return sum(store.nbytes for store in self.solver.stores.values())
+        return sum(store.nbytes for store in (*self.solver.stores.values(), self.solver.passive.store))
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return JSON-able facts and raw arrays that `from_arrays` takes; a live solver's are views until its next substep."""
@@ -85,6 +87,9 @@ class SolverState:
             saved = store.save(solver.unsaved(place), copy=False)
             facts["domains"][place], own = saved.to_arrays()
             arrays |= {f"{place} {name}": values for name, values in own.items()}
+        if (passive := solver.passive.save()) is not None:
+            facts["domains"][PASSIVE], own = passive.to_arrays()
+            arrays |= {f"{PASSIVE} {name}": values for name, values in own.items()}
         nozzles = {f"nozzle {n}": stream.state() for n, stream in enumerate(solver.matter.streams)}
         arrays |= {name: state for name, state in nozzles.items() if state is not None}
         return facts, arrays
@@ -139,6 +144,9 @@ class SolverState:
                 continue
             own = {name.removeprefix(f"{place} "): a for name, a in self._arrays.items() if name.startswith(f"{place} ")}
             store.restore(Saved.from_arrays(facts["domains"][place], own))
+        if isinstance(passive := facts["domains"].get(PASSIVE), dict):
+            own = {name.removeprefix(f"{PASSIVE} "): a for name, a in self._arrays.items() if name.startswith(f"{PASSIVE} ")}
+            solver.passive.restore(Saved.from_arrays(passive, own))
         solver.time, solver.substeps_done = begin if others else facts["time"], facts["substeps"]
         for n, stream in enumerate(solver.matter.streams):
             state = self._arrays.get(f"nozzle {n}")

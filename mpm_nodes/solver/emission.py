@@ -122,7 +122,7 @@ class Brought:
         return lambda: None
 
     def admitted(
-        self, columns: Mapping[str, np.ndarray], particles: Any, total: Callable[[np.ndarray], np.ndarray], frame: float
+        self, columns: Mapping[str, np.ndarray], matter: Any, total: Callable[[np.ndarray], np.ndarray], frame: float
     ) -> Mapping[str, np.ndarray] | None:
         """Return what of the columns from `between` comes in: all."""
         return columns

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from mpm_nodes.data import Emitter, Fact, Facts, Metering, Moment, Particles, Reduction, StepContext
+from mpm_nodes.data import Emitter, Fact, Facts, Metering, Moment, Particles, Reduction, SpatialField, StepContext
 from mpm_nodes.graph.time import keys
 from mpm_nodes.graph.time.clock import Clock, FrameClock
 from mpm_nodes.solver.drains import inside
@@ -194,26 +194,29 @@ class MeteredStream(Stream):
         return self._born(who, times, places, velocity)
 
     def admitted(
-        self, columns: Mapping[str, np.ndarray], particles: ParticleStore, total: Callable[[np.ndarray], np.ndarray], frame: float
+        self,
+        columns: Mapping[str, np.ndarray],
+        matter: Sequence[ParticleStore],
+        total: Callable[[np.ndarray], np.ndarray],
+        frame: float,
     ) -> Mapping[str, np.ndarray] | None:
         """Return those of the due particles that the matter there leaves room for, and that are not too many.
 
         Args:
             columns: From `between`.
-            particles: The matter; on several ranks that of this rank.
+            matter: Stores of the matter, the one that moves first; on several ranks those of this rank.
             total: Sums numbers over the ranks.
             frame: (Fractional) frame at which the region is taken.
         """
         keep, around = np.ones(len(columns["position"]), bool), None
         if self.metering.room:
-            around = RoomAround(columns["position"], particles, total)
+            around = RoomAround(columns["position"], matter[0], total, matter[1:])
             keep = around.free(self.each)
             self.without_room += int((~keep).sum())
         if self._by_matter:
             left, counts = self.limit - self.born, keep
             if self.metering.region is not None:
-                marks = inside(particles, self.metering.region, Moment(frame))
-                held = total(np.array([particles.rows("volume")[0][marks].sum(dtype=float)]))[0]
+                held = total(np.array([sum(_volume_in(each, self.metering.region, frame) for each in matter)]))[0]
                 left = int(np.rint((self.metering.volume - held) / self.each))
                 counts = keep & (field_values(self.metering.region, columns["position"], frame) > 0.5)
             self.closed = bool(counts.sum() >= left)
@@ -258,6 +261,13 @@ class MeteredStream(Stream):
             self.born, self.closed = held
 
         return come_back
+
+
+def _volume_in(particles: ParticleStore, region: SpatialField, frame: float) -> float:
+    """Return the volume of the particles in a region [m^3]."""
+    if not particles.count:
+        return 0.0
+    return float(particles.rows("volume")[0][inside(particles, region, Moment(frame))].sum(dtype=float))
 
 
 def tell(streams: Sequence[Stream | Drops], step: StepContext) -> None:

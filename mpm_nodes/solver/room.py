@@ -10,7 +10,7 @@ r = sum_i w_ip sum_q w_iq V_q / h^3 is 1 inside any lattice of two particles a c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -34,16 +34,31 @@ class RoomAround:
         places: [m], shape (n, 3), n > 0.
         particles: The matter; on several ranks that of this rank.
         total: Sums numbers over the ranks.
+        passive: Matter that fills room and is not pressed.
     """
 
     def __init__(
-        self, places: np.ndarray, particles: ParticleStore, total: Callable[[np.ndarray], np.ndarray] = np.asarray
+        self,
+        places: np.ndarray,
+        particles: ParticleStore,
+        total: Callable[[np.ndarray], np.ndarray] = np.asarray,
+        passive: Sequence[ParticleStore] = (),
     ) -> None:
         self._particles, self._apart = particles, WIDE * particles.h
         cells = (places - particles.origin) / self._apart
         low = np.floor(cells.min(axis=0)).astype(np.int64) - 2
         self._shape = np.floor(cells.max(axis=0)).astype(np.int64) + 4 - low
         self._nodes, self._weights = _nodes(cells - low, self._shape)
+        self._who, self._own = self._close(particles, low)
+        self._own_nodes, self._own_weights = _nodes(self._own, self._shape)
+        filled = self._spread(particles, self._who, self._own_nodes, self._own_weights)
+        for each in passive:
+            who, own = self._close(each, low)
+            filled = filled + self._spread(each, who, *_nodes(own, self._shape))
+        self._held = total(filled)
+
+    def _close(self, particles: ParticleStore, low: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return which particles lie between the nodes, and where, in cells from the first one, shape (n, 3)."""
         centres = (block_centres(particles) - particles.origin) / self._apart - low
         near = ((centres > -REACH) & (centres < self._shape - 1 + REACH)).all(axis=1)
         ranges = particles.ranges[near]
@@ -51,12 +66,13 @@ class RoomAround:
         offsets = particles.rows("position")[:, who].T / (WIDE * particles.unit)
         own = np.repeat(centres[near], ranges[:, 1] - ranges[:, 0], axis=0) + offsets
         close = ((own > 0.0) & (own < self._shape - 1)).all(axis=1)
-        self._who, self._own = who[close], own[close]
-        self._own_nodes, self._own_weights = _nodes(self._own, self._shape)
-        volume = particles.rows("volume")[0][self._who].astype(float) / self._apart**3
-        spread = (self._own_weights * volume[:, None]).ravel()
-        filled = np.bincount(self._own_nodes.ravel(), spread, int(np.prod(self._shape)))
-        self._held = total(filled.astype(float))  # of nothing it would count whole numbers
+        return who[close], own[close]
+
+    def _spread(self, particles: ParticleStore, who: np.ndarray, nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Return the volume of particles at the nodes, of those cubes that they stand for, float64."""
+        volume = particles.rows("volume")[0][who].astype(float) / self._apart**3
+        spread = (weights * volume[:, None]).ravel()
+        return np.bincount(nodes.ravel(), spread, int(np.prod(self._shape))).astype(float)  # of nothing it counts whole numbers
 
     @property
     def filled(self) -> np.ndarray:

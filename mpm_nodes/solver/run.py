@@ -11,8 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mpm_nodes.data import (
+    ActiveMask,
     Collider,
     Emitter,
+    Moment,
     MpmNodesError,
     Particles,
     SingleRank,
@@ -40,6 +42,7 @@ from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.initial import completed, measure_gradients, origin_of
 from mpm_nodes.solver.matter import matter_of
 from mpm_nodes.solver.metering import tell
+from mpm_nodes.solver.passive import PassiveMatter
 from mpm_nodes.solver.plates import Splines
 from mpm_nodes.solver.program import Program
 from mpm_nodes.solver.ranks.refusals import refuse_plates
@@ -116,6 +119,8 @@ class SubstepSolver:
         place = h, origin_of(particles, walls, emitters) if origin is None else np.asarray(origin, float)
         self.stores = stores_of(self.matter, self.candidates, laws, sources, walls, place)
         self.particles.laws = laws
+        self.active: ActiveMask | None = None
+        self.passive = PassiveMatter(self.particles)
         self.memory, self.stage_seconds = self.candidates.new_memories(), self.candidates.new_seconds()
         share = shared_among(team, self.particles, self.grid, self.candidates.plans)
         self.advice = Advice(self)
@@ -187,8 +192,8 @@ class SubstepSolver:
         return {**lasting, "memory": self.memory}
 
     def unsaved(self, place: str) -> frozenset[str]:
-        """Return the fields of a domain that a checkpoint need not hold."""
-        if place not in self.stores or self.stores[place].lasts:
+        """Return the fields of a domain that a checkpoint need not hold; what may become passive keeps all that it has."""
+        if place not in self.stores or self.stores[place].lasts or self.active is not None:
             return frozenset()
         fields = domain_named(place).fields
         brought = {("particles", name) for name in (*self.matter.columns, *ALWAYS)}
@@ -211,11 +216,12 @@ class SubstepSolver:
         span = (0.0, 0.0) if clock is None else (clock.begin, clock.end)
         walls = WallSet(self.walls, self.particles.origin, self.wall_motion, span)
         two_sided = Splines(self.spline_width, self.cell_size) if self.candidates.bear_sides else None
+        bodies = (*colliders, *self.passive.bodies(self.active))
         rigid = self.hold_rigid_bodies(colliders)
         if rigid is not None:
-            rigid.begin_frame(colliders, walls, self.particles.origin, self.cell_size, self.time)
+            rigid.begin_frame(bodies, walls, self.particles.origin, self.cell_size, self.time)
         self.stores["colliders"] = ColliderSet(
-            colliders, walls, self.matter.dtype, self.particles.origin, previous, clock, two_sided, rigid
+            bodies, walls, self.matter.dtype, self.particles.origin, previous, clock, two_sided, rigid
         )
         if self.colliders.sticks:
             refuse_untold_contacts(self.candidates.plans, "colliders: matter sticks to one by adhesion")
@@ -250,6 +256,8 @@ class SubstepSolver:
         self.until, self.step_context.frame_at = clock.end, clock.frame_at
         self.step_context.frame_seconds = clock.end - clock.begin
         self.forget_past()
+        begin = Moment(clock.frame_at(clock.begin), clock.begin, clock.end - clock.begin)
+        self.passive.part(self.particles, self.active, begin, self.matter.spacing)
         self.set_colliders(colliders, clock)
         for stream, emitter in zip(self.matter.streams, emitters, strict=True):
             stream.follow(emitter, material_indices(emitter.template, self.matter.materials), clock)
@@ -346,7 +354,8 @@ class SubstepSolver:
         for stream in self.matter.streams:
             columns = stream.between(begin, end)
             if columns is not None:
-                columns = stream.admitted(columns, self.particles, self.share.totals, self._frame_at(end))
+                matter = self.particles, self.passive.store
+                columns = stream.admitted(columns, matter, self.share.totals, self._frame_at(end))
             if columns is not None:
                 self._add(completed(columns, stream.emitter.template, self.matter.materials, self.matter.dtype))
         tell(self.matter.streams, self.step_context)

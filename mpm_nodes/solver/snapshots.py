@@ -10,6 +10,7 @@ import numpy as np
 from mpm_nodes.data import ATTRIBUTES, Particles, SingleRank, Walls
 from mpm_nodes.solver.coefficients import sampled
 from mpm_nodes.solver.matter import SourceMatter
+from mpm_nodes.solver.passive import PassiveMatter
 from mpm_nodes.solver.periodic import within
 from mpm_nodes.solver.state import ParticleStore
 
@@ -38,7 +39,12 @@ class Seen(Protocol):
 
     @property
     def particles(self) -> ParticleStore:
-        """Its particles."""
+        """Its particles, but for those that are passive."""
+        ...
+
+    @property
+    def passive(self) -> PassiveMatter:
+        """Those that are passive."""
         ...
 
 
@@ -64,9 +70,10 @@ def snapshot_of(solver: Seen, names: Sequence[str] | None = None, frame: float |
 
 def _of_all(solver: Seen, name: str) -> np.ndarray:
     """Return an attribute in memory order: on rank 0 of all ranks, if it gathers them, else of this one."""
-    return solver.share.joined(solver.particles.unpack(name))
+    active = solver.share.joined(solver.particles.unpack(name))
+    return np.concatenate([active, solver.passive.store.unpack(name)]) if solver.passive.store.count else active
 
 
 def count_of(solver: Seen) -> int:
     """Return the number of particles; on several ranks of all of them, as they were sorted last."""
-    return solver.share.count(solver.particles)
+    return solver.share.count(solver.particles) + solver.passive.store.count

@@ -196,6 +196,19 @@ class ParticleStore(Store):
         """Bytes allocated for particles."""
         return self._memory.nbytes
 
+    def emptied(self) -> ParticleStore:
+        """Return a store of the same kind without particles."""
+        return ParticleStore(
+            self.names,
+            cell_size=self.h,
+            origin=self.origin,
+            dtype=self.dtype,
+            materials=self.materials,
+            own_fields=self.table.values(),
+            apart=self.apart,
+            period=self.period,
+        )
+
     # ---------------------------------------------------------------- save and restore
     def kind(self) -> dict[str, Any]:
         """See `Store`."""

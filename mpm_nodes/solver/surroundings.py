@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from mpm_nodes.data import AGE, ATTRIBUTES, BIRTH, Ambient, AttributeUpdate, BodyForce, Collider, Drain, MpmNodesError
+from mpm_nodes.data import AGE, ATTRIBUTES, BIRTH, ActiveMask, Ambient, AttributeUpdate, BodyForce, Collider, Drain, MpmNodesError
 from mpm_nodes.data.ambient import air_of, at_frame
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.graph.time import keys
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mpm_nodes.solver.run import SubstepSolver
 
 __all__ = [
+    "activate",
     "ambient_at",
     "collider_at",
     "named",
@@ -27,6 +28,11 @@ __all__ = [
     "surround",
 ]
 
+
+MASKED_RANKS = (
+    "ranks: passive matter is not shared among ranks, of which each would meet only its own; take the wire out of solve.active, or "
+    "solve on one rank"
+)
 
 Given = TypeVar("Given", Ambient, Collider)
 Acting = TypeVar("Acting", AttributeUpdate, BodyForce)
@@ -95,12 +101,31 @@ def push(run: SubstepSolver, forces: Sequence[BodyForce]) -> None:
     run.step_context.further_reads = {"apply_forces": read} if read else {}
 
 
-def refuse_unknown_attributes(where: str, readers: Iterable[AttributeUpdate | BodyForce | Drain], columns: Collection[str]) -> None:
-    """Refuse forces, drains or updates that read what the particles of a solve do not have.
+def activate(run: SubstepSolver, mask: ActiveMask | None) -> None:
+    """Say which matter of a solver moves, from the next frame on.
+
+    Args:
+        run: The solver.
+        mask: Which matter is active; None: all.
+
+    Raises:
+        MpmNodesError: The mask reads what particles do not have, or several ranks share the matter.
+    """
+    if mask is not None:
+        if run.share.several:
+            raise MpmNodesError(MASKED_RANKS)
+        refuse_unknown_attributes("solve.active", [mask], run.particles.names)
+    run.active = mask
+
+
+def refuse_unknown_attributes(
+    where: str, readers: Iterable[AttributeUpdate | BodyForce | Drain | ActiveMask], columns: Collection[str]
+) -> None:
+    """Refuse forces, drains, masks or updates that read what the particles of a solve do not have.
 
     Args:
         where: Node and port, for messages.
-        readers: Forces, drains or updates.
+        readers: Forces, drains, masks or updates.
         columns: What the particles have.
 
     Raises:

@@ -24,6 +24,7 @@ _MODULES = (
     "conservation",
     "forces",
     "goals",
+    "passive",
     "invariance",
     "laws",
     "elasticity",

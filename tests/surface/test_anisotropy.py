@@ -8,8 +8,8 @@ from enclosed_volume import enclosed
 from mpm_nodes.data import Mesh, Particles
 from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
 from mpm_nodes.kernels.surfaces.anisotropy import kernels_of
+from mpm_nodes.kernels.surfaces.spheres import REACH
 from mpm_nodes.kernels.surfaces.splat import bin_particles
-from mpm_nodes.nodes.particle_surface import REACH
 from mpm_nodes.nodes.surface import surface_particles
 
 SPACING, SIDE = 0.01, 24

@@ -10,10 +10,10 @@ import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, A, Material, Mesh, Metres, MpmNodesError, Particles, Range, Unitless, Vec3
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.kernels.surfaces.spheres import REACH
 from mpm_nodes.nodes.bodies import passed_on
 from mpm_nodes.nodes.derived import known_as, refuse_unknown
 from mpm_nodes.nodes.dressing import dressed, with_columns
-from mpm_nodes.nodes.particle_surface import REACH
 
 BYTES = 250
 """What a particle takes at the peak."""
