@@ -159,7 +159,7 @@ def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, 
         elif port.name == "collider":
             given[port.name] = graph.add("collide_plane", "ground")
         elif port.name in ("field", "a") and (not port.optional or declaration.category == "Force"):
-            of_vectors = declaration.category == "Force" and declaration.id != "drain"
+            of_vectors = declaration.category == "Force" and declaration.id not in ("drain", "active_mask")
             given[port.name] = graph.add("field_vector" if of_vectors else "field_constant", "field")
     if declaration.id == "field_vdb":
         given["grid"] = "temperature"

@@ -7,7 +7,7 @@ from defect import Defect
 _FORCES, _FIELDS, _GRIDS = "tests/solver/test_forces.py", "tests/emit/test_fields.py", "tests/emit/test_field_grids.py"
 _GOALS, _OWN = "tests/solver/test_force_goal.py", "tests/emit/test_field_attributes.py"
 
-_METERING = "tests/solver/test_metering.py"
+_METERING, _PASSIVE = "tests/solver/test_metering.py", "tests/solver/test_passive.py"
 DEFECTS = (
     Defect(
         "noise does not repeat along its second axis",
@@ -162,6 +162,34 @@ DEFECTS = (
         "inside(particles, each.field, moment) & ~gone",
         "inside(particles, each.field, moment)",
         f"{_FORCES}::test_a_cook_with_a_drain_resumes_to_the_same_bits",
+    ),
+    Defect(
+        "passive matter keeps its velocity",
+        "mpm_nodes/solver/passive.py",
+        "stopped.rows[name][:] = 0",
+        "stopped.rows[name][:] *= 1",
+        f"{_PASSIVE}::test_what_is_held_is_held_to_the_bit_and_falls_from_rest",
+    ),
+    Defect(
+        "the body of passive matter ends where the matter does",
+        "mpm_nodes/solver/passive.py",
+        "values[at] = np.minimum(values[at],",
+        "values[at] = np.maximum(values[at],",
+        f"{_PASSIVE}::test_a_column_stands_on_its_passive_half",
+    ),
+    Defect(
+        "passive matter leaves room",
+        "mpm_nodes/solver/metering.py",
+        "held = total(np.array([sum(_volume_in(each, self.metering.region, frame) for each in matter)]))[0]",
+        "held = total(np.array([sum(_volume_in(each, self.metering.region, frame) for each in matter[:1])]))[0]",
+        f"{_PASSIVE}::test_a_filled_jar_that_is_passive_takes_no_more",
+    ),
+    Defect(
+        "a checkpoint does not give passive matter its body back",
+        "mpm_nodes/solver/checkpoint.py",
+        "solver.passive.restore(Saved.from_arrays(passive, own))",
+        "solver.passive.store.restore(Saved.from_arrays(passive, own))",
+        f"{_PASSIVE}::test_a_cook_holds_lets_go_and_resumes_to_the_same_bits",
     ),
     Defect(
         "goals are exchanged where that makes ways longer",
