@@ -187,6 +187,7 @@ def solve(
         if previous is None:
             for port, text in crowds(sources, emitters, ctx.settings.cell_size):
                 ctx.report("warning", where=port, message=text)
+    activate(solver, active)
     if ctx.frame == ctx.settings.start and clock.origin > ctx.settings.end:
         message = f"the initial state is that of frame {start_frame}, after the last frame {ctx.settings.end}: nothing moves"
         ctx.report("warning", where="start_frame", message=f"{message}; lower start_frame or raise ctx.settings.end")
@@ -203,7 +204,6 @@ def solve(
         refuse_unknown_attributes("solve.updates", updates, solver.particles.names)
         solver.step_context.updates = named(updates, ctx.wired.get("updates", ()))
         solver.step_context.drains = tuple(drains)
-        activate(solver, active)
         solver.step_context.contact_forces = contact_forces and bool(colliders or active is not None)
         _advance_frame(solver, ctx, clock.over(ctx.frame), colliders, emitters, knobs)
     return SolveOutputs(_written(solver, clock, ctx.frame), SolverState(solver), _bodies_of(solver, clock, ctx.frame))

@@ -2,16 +2,18 @@
 
 As a frame begins, particles move as they are, by rows and fixed-point numbers, between the store that substeps loop over and one
 beside it: what is passive costs nothing, and comes back to the bit. A collider takes its place. Colliders are what every kind of
-substep knows: held nodes of the grid would have to be taken out of the systems of implicit and projected ones as well.
+substep knows: held nodes of the grid would have to be taken out of the systems of implicit and projected ones as well. Other tools
+call such matter frozen or sleeping particles.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import ActiveMask, Collider, Fact, Facts, Moment, Reduction, SpatialField, StepContext
+from mpm_nodes.data import ActiveMask, Collider, Fact, Facts, InputError, Moment, Reduction, SpatialField, StepContext
 from mpm_nodes.kernels.level_sets.build import LARGEST_TABLE, leaf_level_set
 from mpm_nodes.kernels.level_sets.level_set import LEAF, LEVEL_SET, PosedLevelSets
 from mpm_nodes.kernels.level_sets.vector_leaves import leaf_keys
@@ -73,7 +75,9 @@ class PassiveMatter:
             moment: When it is taken.
             spacing: Of the particles [m].
         """
-        held = self.store
+        held, self._told = self.store, (0, 0)
+        if mask is None and not held.count:
+            return
         stops = np.zeros(particles.count, bool) if mask is None else ~_active(particles, mask, moment)
         goes = np.ones(held.count, bool) if mask is None else _active(held, mask, moment)
         self._told = int(stops.sum()), int(goes.sum())
@@ -121,8 +125,15 @@ class PassiveMatter:
         return saved
 
     def restore(self, saved: Saved) -> None:
-        """Put back what `save` gave."""
-        origins, values, voxel = (saved.tables.pop(name) for name in ("leaves", "distances", "voxel"))
+        """Put back what `save` gave.
+
+        Raises:
+            InputError: No solve of this kind saved it.
+        """
+        origins, values, voxel = (saved.tables.pop(name, np.zeros(0)) for name in ("leaves", "distances", "voxel"))
+        sound = origins.shape == (len(values), 3) and origins.dtype.kind == "i" and voxel.shape == (1,) and voxel[0] > 0.0
+        if not sound or values.shape != (len(values), LEAF, LEAF, LEAF) or values.dtype != np.float32:
+            raise InputError("checkpoint: the body of its passive matter does not fit together; cook again without --resume")
         self.store.restore(saved)
         self._solid = Solid(origins, values, float(voxel[0]))
         self._shape = self._solid.shape()
@@ -183,14 +194,14 @@ def solid_of(positions: np.ndarray, spacing: float, cut: Cut | None = None) -> S
 
     Source: Zhu and Bridson 2005, as `kernels.surfaces.splat` has it.
     """
-    bins = bin_particles(positions, REACH * spacing)
     voxel = _voxel(positions, VOXEL * spacing)
-    band, sphere = BAND * voxel, RADIUS * max(spacing, voxel)
+    spacing = voxel / VOXEL
+    bins, band = bin_particles(positions, REACH * spacing), BAND * voxel
     origins = leaves_near(bins, spacing + band + voxel, voxel)
     beyond = np.zeros((0, 3), np.int32) if cut is None else leaves_near(bin_particles(cut.active, bins.edge), DEEP * spacing, voxel)
     rim = beyond[np.isin(leaf_keys(beyond), leaf_keys(leaves_near(bins, RIM * spacing, voxel)))]
     origins = np.unique(np.concatenate([origins, rim]), axis=0)
-    values = blend_spheres(bins, origins, voxel, bins.edge, sphere, LIMIT * max(spacing, voxel), band)
+    values = blend_spheres(bins, origins, voxel, bins.edge, RADIUS * spacing, LIMIT * spacing, band)
     keys, origins, values = sort_leaves(origins, values)
     if cut is not None and len(rim):
         at = np.flatnonzero(np.isin(leaf_keys(origins), leaf_keys(rim)))
@@ -226,7 +237,12 @@ def _beyond(positions: np.ndarray, cut: Cut, origins: np.ndarray, voxel: float, 
 
 def _voxel(positions: np.ndarray, voxel: float) -> float:
     """Return the voxel size, raised until a table of leaves around far scattered particles fits."""
-    span = np.ptp(positions, axis=0)
+    span, wanted = np.ptp(positions, axis=0), voxel
     while np.prod(span / (LEAF * voxel) + 8.0) > LARGEST_TABLE:
         voxel *= 1.26
+    if voxel != wanted:
+        message = (
+            f"passive matter is scattered over {span.max():.3g} m: its body has voxels of {voxel:.3g} m in place of {wanted:.3g}"
+        )
+        warnings.warn(f"solve.active: {message}; let a drain take what flies away", stacklevel=2)
     return voxel

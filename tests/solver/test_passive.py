@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from solver_scenes import JELLY, LIQUID, cube, shot
 
-from mpm_nodes.data import ActiveMask, CollisionRule, MpmNodesError, Particles
+from mpm_nodes.data import ActiveMask, CollisionRule, InputError, MpmNodesError, Particles
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.document.document import Graph
@@ -17,6 +17,7 @@ from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.graph.plan.preflight import estimate
 from mpm_nodes.nodes.fields import constant, field_ramp
 from mpm_nodes.nodes.forces import active_mask
+from mpm_nodes.solver.checkpoint import SolverState
 from mpm_nodes.solver.passive import solid_of
 from mpm_nodes.solver.room import RoomAround
 from mpm_nodes.solver.run import SubstepSolver
@@ -54,6 +55,40 @@ def test_the_body_of_a_lattice_ends_half_a_spacing_outside_of_it():
     places = solid.voxel * (solid.origins[:, None, None, None] + node)
     middle = (np.abs(places[..., [0, 2]] - 0.3) < 0.1).all(axis=-1) & (np.abs(places[..., 1] - 0.6) < 0.06)
     np.testing.assert_allclose(solid.values[middle], places[middle][:, 1] - 0.6, atol=0.05 * spacing)
+
+
+def test_a_body_that_is_scattered_far_has_coarser_voxels():
+    """So that its table fits in memory; a body made of one particle has an inside."""
+    with pytest.warns(UserWarning, match=r"scattered over 4.97e\+03 m: its body has voxels of .* let a drain take what flies away"):
+        solid = solid_of(5e3 * np.random.default_rng(0).random((40, 3)), 0.1)
+    assert solid.voxel > 0.6 * 0.1 and (solid.values < 0.0).any()
+    assert (solid_of(np.zeros((1, 3)), 0.1).values < 0.0).any()
+
+
+def test_a_broken_checkpoint_is_refused():
+    """A body of another shape than was saved."""
+    run = SubstepSolver(cube(JELLY), "explicit_apic", clock=CLOCK)
+    activate(run, ActiveMask(constant(0.0)))
+    advance_frames(run, (1,))
+    saved = run.passive.save()
+    assert saved is not None and run.passive.store.count == 216
+    for name, broken in (("voxel", np.zeros(1)), ("leaves", np.zeros((2, 3), np.int32)), ("distances", np.zeros((1, 8)))):
+        with pytest.raises(InputError, match="the body of its passive matter does not fit together"):
+            run.passive.restore(dataclasses.replace(saved, tables={**saved.tables, name: broken}))
+
+
+def test_a_solve_without_the_mask_takes_passive_matter_up():
+    """Cooked again from a frame in which some was held, without the wire, all of it goes on."""
+    run, other = (SubstepSolver(cube(JELLY), "explicit_apic", clock=CLOCK) for _ in range(2))
+    activate(run, active_mask(field_ramp(low=0.15, high=0.15)))
+    advance_frames(run, (1,))
+    SolverState(run).for_other_settings().revive(other, run.time)
+    assert other.passive.store.count == run.passive.store.count == 108
+    before = other.snapshot()
+    advance_frames(other, (2,))
+    after = other.snapshot()
+    assert not other.passive.store.count and np.array_equal(after["id"], before["id"])
+    assert (after["position"][:, 1] < before["position"][:, 1]).all()
 
 
 def test_only_active_matter_is_in_the_substeps():
