@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +34,10 @@ class Metering:
     velocity: SpatialField | None = None
 
 
+CORNER = 0.98
+"""Cosine of the angle between pieces of a line from which on they meet in a corner: there its direction jumps."""
+
+
 @dataclass(frozen=True, eq=False)
 class CurvePath:
     """A curve that the source of a stream travels.
@@ -40,13 +46,59 @@ class CurvePath:
         points: Of its line [m], shape (n, 3), n >= 2.
         lengths: Arc length up to each of them [m], shape (n,), ascending from 0.
         travel: Share of the whole length; may carry keys.
+        follows: Whether the source turns with the curve.
     """
 
     points: np.ndarray
     lengths: np.ndarray
     travel: float = 0.0
+    follows: bool = False
 
     def at(self, share: float) -> np.ndarray:
         """Return the place at a share of the arc length [m], shape (3,); beyond the ends those."""
         along = share * self.lengths[-1]
         return np.array([np.interp(along, self.lengths, self.points[:, axis]) for axis in range(3)])
+
+    def turn(self, share: float) -> np.ndarray:
+        """Return how the curve has turned from its beginning to a share of its arc length, without a twist, shape (3, 3).
+
+        Between the middles of pieces of a line it goes straight; in corners it jumps.
+
+        Source: Bishop 1975 (parallel transport).
+        """
+        middles, turns, corners = self._turns
+        along = min(max(share, 0.0), 1.0) * self.lengths[-1]
+        after = int(np.searchsorted(middles, along))
+        if after in (0, len(middles)):
+            return np.asarray(turns[min(after, len(turns) - 1)])
+        begin, end = middles[after - 1 : after + 1]
+        part = (along - begin) / (end - begin)
+        if np.isfinite(corners[after - 1]):
+            part = float(along >= corners[after - 1])
+        left, _, right = np.linalg.svd((1.0 - part) * turns[after - 1] + part * turns[after])
+        return np.asarray(left @ right)
+
+    @functools.cached_property
+    def _turns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Middles of the pieces along the line [m], their turns from the first, and where neighbours meet in a corner, else NaN."""
+        steps = np.diff(self.points, axis=0)
+        sizes = np.diff(self.lengths)
+        whole = sizes > 0.0
+        directions = steps[whole] / sizes[whole, None]
+        ends = self.lengths[1:][whole]
+        turns = [np.eye(3)]
+        for before, now in itertools.pairwise(directions):
+            turns.append(_least_turn(before, now) @ turns[-1])
+        straight = (directions[:-1] * directions[1:]).sum(axis=1)
+        return ends - 0.5 * sizes[whole], np.array(turns), np.where(straight < CORNER, ends[:-1], np.nan)
+
+
+def _least_turn(before: np.ndarray, now: np.ndarray) -> np.ndarray:
+    """Return the least rotation that takes one direction to another, shape (3, 3)."""
+    cosine, axis = float(before @ now), np.cross(before, now)
+    if cosine < -1.0 + 1e-12:  # straight back: about any axis across it
+        across = np.cross(before, np.eye(3)[np.argmin(np.abs(before))])
+        across /= np.linalg.norm(across)
+        return np.asarray(2.0 * np.outer(across, across) - np.eye(3))
+    cross = np.array([[0.0, -axis[2], axis[1]], [axis[2], 0.0, -axis[0]], [-axis[1], axis[0], 0.0]])
+    return np.asarray(np.eye(3) + cross + cross @ cross / (1.0 + cosine))

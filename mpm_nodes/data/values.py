@@ -270,6 +270,7 @@ class Emitter:
         metering: How a stream is counted; None: copies of the template follow one another.
         inherit: Share of the nozzle's own velocity that the matter of a stream takes along.
         path: A curve that a stream's nozzle travels, beside the template's own motion.
+        deforms: Whether the template keeps its particles in their order as it changes its shape.
     """
 
     template: Particles
@@ -280,6 +281,7 @@ class Emitter:
     metering: Metering | None = None
     inherit: float = 1.0
     path: CurvePath | None = None
+    deforms: bool = False
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,9 @@ def _refuse_amounts(rate: Any, volume: float, region: SpatialField | None) -> No
             raise MpmNodesError("emit_stream.volume: is 0 with a region wired in; give the volume of matter in it at which to stop")
 
 
-def _path(settings: GraphSettings, kept: Kept, path: Path | None, prim: str, travel: float) -> CurvePath | None:
+def _path(
+    settings: GraphSettings, kept: Kept, path: Path | None, prim: str, travel: float, follows: bool = False
+) -> CurvePath | None:
     """Return the curve that a nozzle travels."""
     if path is None:
         return None
@@ -132,7 +134,7 @@ def _path(settings: GraphSettings, kept: Kept, path: Path | None, prim: str, tra
 
     line = kept.get(("curve", *stamp(path), prim), lambda: read_curve(path, prim, settings.start / settings.fps))
     pieces = np.linalg.norm(np.diff(line, axis=0), axis=1)
-    return CurvePath(line, np.concatenate([[0.0], np.cumsum(pieces)]), travel)
+    return CurvePath(line, np.concatenate([[0.0], np.cumsum(pieces)]), travel, follows)
 
 
 def _warn_of_times(settings: GraphSettings, start_frame: float, duration: float, end: float) -> None:
@@ -171,6 +173,8 @@ def emit_stream(
     path: Path | None = None,
     prim: str = "",
     travel: A[float, Unitless, Range(min=0.0, max=1.0), KeysTravel()] = 0.0,
+    follow_path: A[bool, NotKeyable("a nozzle is led in one way")] = False,
+    deforms: A[bool, NotKeyable("it is what the template is")] = False,
 ) -> Emitter:
     """Let particles stream without end, or as much as is told, out of the place that the template fills.
 
@@ -201,6 +205,10 @@ def emit_stream(
         path: A USD file with a curve (BasisCurves) that the nozzle travels, from where its template is.
         prim: Path or name of the curve; may stay empty where the file holds only one.
         travel: Where along the curve the nozzle is, as a share of its arc length; key it.
+        follow_path: Turn the nozzle, about its middle, and the direction of its stream with the curve: they are as given where its
+            travel begins.
+        deforms: The template changes its shape and keeps its particles in their order, as those of read_points: what comes between
+            frames comes from where each of them is by then, and takes its velocity along. Its outline is not filled.
 
     Raises:
         MpmNodesError: Nothing would flow, a region has no volume, or a field does not fit.
@@ -216,15 +224,22 @@ def emit_stream(
     speed = fastest(velocity)
     axis = speed / np.linalg.norm(speed)
     template = _opened(template, opening, settings)[0]
-    template, gap = nozzle(template, axis)
-    template, factors = _opened(template, opening, settings)
-    if gap > 0.0:
+    outline, gap = nozzle(template, axis)
+    if deforms and gap > 0.0:
+        warnings.warn(
+            f"emit_stream.template: copies of it leave gaps of up to {gap:.3g} m, since it is not equally long everywhere along "
+            "the velocity, and what deforms keeps its particles; make it of one layer across the velocity, or turn deforms off",
+            stacklevel=2,
+        )
+    elif gap > 0.0:
+        template = outline
         warnings.warn(
             f"emit_stream.template: copies of it would leave gaps of up to {gap:.3g} m, since it is not equally long everywhere "
             "along the velocity; its outline seen along the velocity is filled with a new lattice; turn it along the velocity to "
             "keep its particles",
             stacklevel=2,
         )
+    template, factors = _opened(template, opening, settings)
     metering = None
     if _rated(rate) or volume > 0.0 or profile is not Profile.PLUG or room_only or opening or velocity_field:
         each = float(np.asarray(template["volume"], float).mean())
@@ -248,7 +263,8 @@ def emit_stream(
         end,
         metering=metering,
         inherit=0.01 * inherit_velocity,
-        path=_path(settings, kept, path, prim, travel),
+        path=_path(settings, kept, path, prim, travel, follow_path),
+        deforms=deforms,
     )
 
 

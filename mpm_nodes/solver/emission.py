@@ -13,9 +13,10 @@ Symbols
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -75,6 +76,22 @@ class Flow:
         return seconds / 6.0 * (begin + 4.0 * middle + end)
 
 
+class Led(NamedTuple):
+    """Where a path has led a nozzle.
+
+    Attributes:
+        place: Way from where it began [m], shape (3,).
+        speed: [m/s], shape (3,).
+        turn: How it has turned, shape (3, 3); None where it does not turn.
+        rate: How fast that changes [1/s], shape (3, 3).
+    """
+
+    place: np.ndarray
+    speed: np.ndarray
+    turn: np.ndarray | None = None
+    rate: np.ndarray | None = None
+
+
 @dataclass
 class _Nozzle:
     """Where the template stands during a frame: it moves evenly from `before` to `now`.
@@ -84,14 +101,14 @@ class _Nozzle:
         now: The same at the end of the frame.
         begin: Simulated seconds at the beginning of the frame.
         end: Simulated seconds at its end.
-        course: Where its path has led it, and how fast it leads it on, at simulated seconds [m], [m/s]; None without a path.
+        course: Where its path has led it (`course`) at simulated seconds; None without a path.
     """
 
     before: np.ndarray
     now: np.ndarray
     begin: float = 0.0
     end: float = 0.0
-    course: Callable[[float], tuple[np.ndarray, np.ndarray]] | None = None
+    course: Callable[[float], Led] | None = None
 
     @property
     def moves(self) -> bool:
@@ -110,8 +127,31 @@ class _Nozzle:
             places, speeds = self.now[who], 0.0
         if self.course is not None and len(times):
             led = [self.course(float(time)) for time in times]
-            places, speeds = places + [place for place, _ in led], speeds + np.array([speed for _, speed in led])
+            if led[0].turn is not None:
+                places, speeds = self._turned(places, speeds, times, led)
+            places, speeds = places + [each.place for each in led], speeds + np.array([each.speed for each in led])
         return places, speeds
+
+    def _turned(
+        self, places: np.ndarray, speeds: np.ndarray | float, times: np.ndarray, led: Sequence[Led]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return places and speeds turned with the path, about the middle of the template."""
+        middle, speed = self.now.mean(axis=0), np.zeros(3)
+        if self.moves:
+            share = np.clip((times - self.begin) / (self.end - self.begin), 0.0, 1.0)[:, None]
+            first, motion = self.before.mean(axis=0), middle - self.before.mean(axis=0)
+            middle, speed = first + share * motion, motion / (self.end - self.begin)
+        turns, rates = np.array([each.turn for each in led]), np.array([each.rate for each in led])
+        arms = places - middle
+        carried = np.einsum("nij,nj->ni", rates, arms) + np.einsum("nij,nj->ni", turns, np.broadcast_to(speeds - speed, arms.shape))
+        return middle + np.einsum("nij,nj->ni", turns, arms), speed + carried
+
+    def along(self, directions: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Return directions of the stream, of shape (m, 3) or (1, 3), turned with the path at simulated times."""
+        if self.course is None or not len(times) or self.course(float(times[0])).turn is None:
+            return directions
+        turns = np.array([self.course(float(time)).turn for time in times])
+        return np.einsum("nij,nj->ni", turns, np.broadcast_to(directions, (len(times), 3)))
 
 
 class Brought:
@@ -170,7 +210,7 @@ class Stream(Brought):
         """Take the emitter as it is at the end of the coming frame: its template may have moved, turned or changed.
 
         A template that has only moved, turned or been stretched moves evenly through the frame, and what comes out takes on
-        its velocity. Of one with other particles the middle does.
+        its velocity. So does each particle of one that deforms. Of one with other particles the middle does.
         """
         last, now = self.nozzle.now, np.asarray(emitter.template["position"], np.float64)
         self.emitter, self.columns = emitter, _columns(emitter.template, material_index)
@@ -178,7 +218,8 @@ class Stream(Brought):
             self.nozzle = _Nozzle(last, last, course=self._course)
             return
         self.moved, before = True, last
-        if not _moved_evenly(last, now, emitter.template.spacing):
+        kept = emitter.deforms and len(now) == len(last)
+        if not kept and not _moved_evenly(last, now, emitter.template.spacing):
             before = now - now.mean(axis=0) + last.mean(axis=0)
             self._lay_out(emitter.template)
         self.nozzle = _Nozzle(before, now, clock.begin, clock.end, self._course)
@@ -222,6 +263,7 @@ class Stream(Brought):
         share = (self.crossing[who] + repetition * self.length - first) / (last - first) if last > first else np.zeros(len(who))
         times = low + np.clip(share, 0.0, 1.0) * (high - low)
         velocity = np.array([self.flow.velocity(t) for t in times]) if self.flow.keyed else self.flow.velocity(low)[None]
+        velocity = self.nozzle.along(velocity, times)
         directions = velocity / np.maximum(np.linalg.norm(velocity, axis=1, keepdims=True), 1e-300)
         places, carried = self.nozzle.at(who, times)
         velocity = np.broadcast_to(velocity + self.emitter.inherit * carried, (len(who), 3))
@@ -292,23 +334,32 @@ class Drops(Brought):
         return columns
 
 
-def course(path: CurvePath, clock: Clock) -> Callable[[float], tuple[np.ndarray, np.ndarray]]:
-    """Return a function from simulated seconds to how far a path has led since its start frame [m], and its velocity [m/s].
+def course(path: CurvePath, clock: Clock) -> Callable[[float], Led]:
+    """Return a function from simulated seconds to where a path has led since its start frame.
 
-    A jump of stepped keys has no velocity: of the differences before and after the slower one counts.
+    A jump of stepped keys, or of the direction in a corner, has no velocity: of the differences before and after the slower one
+    counts.
     """
-    keyed, start = keys.carries_keys(path.travel), path.at(float(path.travel))
+    keyed, first = keys.carries_keys(path.travel), float(path.travel)
     away, still = clock.simulated(clock.origin + NEAR), np.zeros(3)
 
-    def at(simulated: float) -> np.ndarray:
-        return path.at(float(keys.at(path.travel, clock.frame_at(simulated))))
+    def share(simulated: float) -> float:
+        return float(keys.at(path.travel, clock.frame_at(simulated)))
 
-    def led(simulated: float) -> tuple[np.ndarray, np.ndarray]:
+    def differences(at: Callable[[float], np.ndarray], simulated: float) -> tuple[np.ndarray, np.ndarray]:
+        here = at(share(simulated))
+        both = (here - at(share(max(simulated - away, 0.0)))) / away, (at(share(simulated + away)) - here) / away
+        return here, min(both, key=lambda each: float(np.linalg.norm(each)))
+
+    @functools.lru_cache(maxsize=4096)
+    def led(simulated: float) -> Led:
         if not keyed:
-            return still, still
-        here = at(simulated)
-        both = (here - at(max(simulated - away, 0.0))) / away, (at(simulated + away) - here) / away
-        return here - start, min(both, key=lambda each: float(np.linalg.norm(each)))
+            return Led(still, still)
+        here, speed = differences(path.at, simulated)
+        if not path.follows:
+            return Led(here - path.at(first), speed)
+        turn, rate = differences(path.turn, simulated)
+        return Led(here - path.at(first), speed, turn @ path.turn(first).T, rate @ path.turn(first).T)
 
     return led
 

@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import CurvePath, Emitter, GraphSettings, Particles
+from mpm_nodes.data import BIRTH, CurvePath, Emitter, GraphSettings, Particles
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.graph.time.keys import KeyedNumber
 from mpm_nodes.nodes.emit import emit_box
 from mpm_nodes.nodes.fields import FieldShape, field_shape
 from mpm_nodes.nodes.profiles import parabolic
 from mpm_nodes.nodes.streams import FlowUnit, Profile, emit_stream
+from mpm_nodes.solver.emission import Stream
 from mpm_nodes.solver.metering import MeteredStream
 from mpm_nodes.solver.room import filled_share
 from mpm_nodes.solver.run import SubstepSolver
@@ -110,6 +111,94 @@ class MeteredEmission(VerificationProblem):
             round_off = max(round_off, float(np.abs(middle).max() - half))
         yield Finding(0.0, slow / (0.25 * math.pi / 2.0), 1e-3, "half of the speed along a quarter of a circle, off by")
         yield Finding(0.0, max(round_off, 0.0) / 0.5, 1e-3, "births outside of the nozzle as it travels, of the radius")
+
+
+class TurningSource(VerificationProblem):
+    """A nozzle that follows its path turns its stream, and one that deforms gives births and velocities between frames.
+
+    Scene: a nozzle of 8 x 8 cm that travels a quarter of a circle of 0.5 m in 1 s and follows it, with a stream outward at 0.3 m/s;
+        births in spans of 1/50 s. A sheet of 8 x 8 particles, a layer thick, that bends by a sine from frame to frame, another way
+        in each, streaming at 0.5 m/s for six frames in spans of 1/150 s.
+    Exact: at an angle a of the travel the stream goes out at a, and places lie on the nozzle turned by a; velocities are those of
+        the turning body. Particles of the sheet come from where each is by then, straight between frames, and take its velocity
+        along; as many come as the speed says.
+    Tolerance: 2e-3 of the speed and of the radius; 1e-9 m and m/s; no particle.
+    """
+
+    name = "turning_source"
+    source = "textbook (rigid motion)"
+
+    def findings(self) -> Iterator[Finding]:
+        """Let both stream."""
+        yield from self._turning()
+        yield from self._deforming()
+
+    @staticmethod
+    def _turning() -> Iterator[Finding]:
+        turns, speed, rate = np.linspace(0.0, 0.5 * math.pi, 2001), 0.3, 0.5 * math.pi
+        line = 0.5 * np.column_stack([np.cos(turns), np.zeros(len(turns)), np.sin(turns)])
+        length = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])
+        template = nozzle((0.02, 0.08, 0.08), (0.5, 0.0, 0.0))
+        own = {BIRTH: np.zeros(len(template)), "depth": float(template["position"][:, 0].max()) - template["position"][:, 0]}
+        template = replace(template, attributes={**template.attributes, **own})
+        travel = KeyedNumber([(1, 0.0, "linear"), (25, 1.0, "linear")])
+        emitter = emit_stream(SETTINGS, template, velocity=(speed, 0.0, 0.0))
+        turning = replace(emitter, path=CurvePath(line, length, travel, follows=True))
+        stream = Stream(turning, np.zeros(1, np.int32), Clock.of(SETTINGS))
+        off, far, born = 0.0, 0.0, 0
+        for begin, end in itertools.pairwise(np.linspace(0.02, 0.98, 49)):
+            columns = stream.between(begin, end)
+            if columns is None:
+                continue
+            angle, born = rate * columns[BIRTH], born + len(columns[BIRTH])
+            out, along = (np.column_stack([np.cos(a), 0.0 * a, np.sin(a)]) for a in (angle, angle + 0.5 * math.pi))
+            front = columns["position"] - (end - columns[BIRTH])[:, None] * columns["velocity"]
+            # in the axes of the nozzle: how far out, up and along from its middle
+            radius, aside = (front * out).sum(axis=1), (front * along).sum(axis=1)
+            edge = float(template["position"][:, 0].max())
+            far = max(far, float(np.abs(radius - edge).max()))
+            lattice = np.abs(np.subtract.outer(np.concatenate([aside, front[:, 1]]), np.unique(template["position"][:, 2])))
+            far = max(far, float(lattice.min(axis=1).max()))
+            carried = columns["velocity"] - speed * out
+            exact = rate * ((radius - columns["depth"])[:, None] * along - aside[:, None] * out)
+            off = max(off, float(np.linalg.norm(carried - exact, axis=1).max()))
+        yield Finding(1.0, float(born > 500), 0.0, "whether it streams")
+        yield Finding(0.0, far / 0.5, 2e-3, "births outside of the nozzle as it turns, of the radius")
+        yield Finding(0.0, off / speed, 2e-3, "velocity less that of stream and nozzle, of that of the stream")
+
+    @staticmethod
+    def _deforming() -> Iterator[Finding]:
+        spacing, speed, clock = 0.5 * CELL, 0.5, Clock.of(SETTINGS)
+        x, z = (each.ravel() * spacing for each in np.meshgrid(np.arange(8.0), np.arange(8.0)))
+        flat = np.column_stack([x, 0.0 * x, z])
+
+        def sheet(frame: int) -> np.ndarray:
+            turn = 2.0 * frame
+            return np.asarray(flat + 0.02 * np.column_stack([np.sin(40.0 * z + turn), 0.0 * x, np.cos(30.0 * x - turn)]))
+
+        def emitter(frame: int) -> Emitter:
+            columns = {"position": sheet(frame), BIRTH: np.zeros(64), "tag": np.arange(64.0)}
+            template = Particles({**columns, "volume": np.full(64, spacing**3)}, (material("liquid"),), spacing)
+            return Emitter(template, (0.0, -speed, 0.0), deforms=True)
+
+        stream, came, off, slip = Stream(emitter(1), np.zeros(1, np.int32), clock), 0, 0.0, 0.0
+        for frame in range(2, 8):
+            over = clock.over(frame)
+            stream.follow(emitter(frame), np.zeros(1, np.int32), over)
+            for begin, end in itertools.pairwise(np.linspace(over.begin, over.end, 8)):
+                columns = stream.between(begin if begin > 0.0 else -math.inf, end)
+                if columns is None:
+                    continue
+                who, share = columns["tag"].astype(int), ((columns[BIRTH] - over.begin) / (over.end - over.begin))[:, None]
+                way = sheet(frame)[who] - sheet(frame - 1)[who]
+                exact = way / (over.end - over.begin) + [0.0, -speed, 0.0]
+                slip = max(slip, float(np.abs(columns["velocity"] - exact).max()))
+                there = sheet(frame - 1)[who] + share * way + (end - columns[BIRTH])[:, None] * exact
+                off, came = max(off, float(np.abs(columns["position"] - there).max())), came + len(who)
+        yield Finding(0.0, off, 1e-9, "births off the sheet as it bends [m]")
+        yield Finding(0.0, slip, 1e-9, "velocity less that of stream and sheet [m/s]")
+        layers = math.floor(speed * 6 / 24 / spacing + 1e-9) + 1
+        yield Finding(64.0 * layers, float(came), 0.0, "particles of a sheet that bends")
 
 
 class FilledJar(VerificationProblem):

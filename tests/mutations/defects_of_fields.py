@@ -8,6 +8,7 @@ _FORCES, _FIELDS, _GRIDS = "tests/solver/test_forces.py", "tests/emit/test_field
 _GOALS, _OWN = "tests/solver/test_force_goal.py", "tests/emit/test_field_attributes.py"
 
 _METERING, _PASSIVE = "tests/solver/test_metering.py", "tests/solver/test_passive.py"
+_TURNING = "tests/solver/test_turning_sources.py"
 DEFECTS = (
     Defect(
         "noise does not repeat along its second axis",
@@ -162,6 +163,20 @@ DEFECTS = (
         "inside(particles, each.field, moment) & ~gone",
         "inside(particles, each.field, moment)",
         f"{_FORCES}::test_a_cook_with_a_drain_resumes_to_the_same_bits",
+    ),
+    Defect(
+        "a nozzle that turns does not carry what it brings around",
+        "mpm_nodes/solver/emission.py",
+        'np.einsum("nij,nj->ni", rates, arms)',
+        'np.einsum("nij,nj->ni", 0.0 * rates, arms)',
+        f"{_TURNING}::test_closed_forms",
+    ),
+    Defect(
+        "what deforms moves as a whole",
+        "mpm_nodes/solver/emission.py",
+        "kept = emitter.deforms and len(now) == len(last)",
+        "kept = emitter.deforms and len(now) != len(last)",
+        f"{_TURNING}::test_closed_forms",
     ),
     Defect(
         "passive matter keeps its velocity",
