@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph.declare.declarations import Preflight
 from mpm_nodes.graph.declare.decorators import ContentsContext, PreflightContext, node
+from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.bodies import body_of, marks
 from mpm_nodes.nodes.crowding import crowding
@@ -93,7 +95,10 @@ def _contents(told: ContentsContext) -> str:
 
     meshes = open_meshes(told.kept, told.path, told.knobs["prim"])
     codes = shot_codes(told.settings, meshes.stage)
-    frames = [told.knobs["frame"], *([float(told.settings.start)] if told.knobs["lattice"] is Lattice.BODY else [])]
+    frames = [
+        told.knobs["frame"],
+        *([float(told.settings.start)] if told.knobs["lattice"] is Lattice.BODY or told.knobs["deform"] else []),
+    ]
     return str(meshes.digest([codes.code(frame) for frame in frames]))
 
 
@@ -258,6 +263,7 @@ def emit_mesh(
     jitter: A[float, Unitless, _Fraction] = 0.0,
     stiffness_variation: A[float, Unitless, _Fraction] = 0.0,
     seed: Seed = 0,
+    deform: A[bool, NotKeyable("particles are kept from the first frame on, or not")] = False,
 ) -> Particles:
     """Fill the inside of a mesh from a USD file with particles, eight a cell.
 
@@ -282,10 +288,18 @@ def emit_mesh(
         jitter: Random shift of lattice points, as a fraction of their spacing.
         stiffness_variation: Half width of a random factor on the stiffness of each particle; 0 makes all equal.
         seed: Seed of the random choices.
+        deform: Keep the particles of the first frame of the shot in their order, and let them go along with the vertices near them
+            as the mesh deforms: for streams out of it whose `deforms` is on. A mesh whose faces change is filled again.
     """
     placement = SeedLayout(
         translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed, orientation, lattice
     )
+    if deform and frame != settings.start:
+        moved = _deformed(kept, placement, (path, prim), frame, settings)
+        if moved is not None:
+            first, _ = _mesh_region(kept, path, _MeshOptions(prim, settings.start, thickness), settings)
+            filled = fill_region("emit_mesh", first, placement, settings, material)
+            return dataclasses.replace(filled, attributes={**filled.attributes, "position": moved(filled["position"])})
     if lattice is Lattice.BODY and frame != settings.start:
         placement, frame = _carried(kept, placement, (path, prim), frame, settings)
     region, findings = _mesh_region(kept, path, _MeshOptions(prim, frame, thickness), settings)
@@ -392,6 +406,28 @@ def _carried(
     x, y, z = map(float, own @ shift + np.asarray(placement.centre))
     moved = dataclasses.replace(placement, centre=(x, y, z), rotation=_STILL, orientation=quaternion_of(own @ turn))
     return moved, settings.start
+
+
+def _deformed(
+    kept: Kept, placement: SeedLayout, file: tuple[Path, str], frame: float, settings: GraphSettings
+) -> Callable[[np.ndarray], np.ndarray] | None:
+    """Return what takes particles of the first frame to where the mesh has them at another; None where its faces are others."""
+    from mpm_nodes.nodes.collider_files import open_meshes, shot_codes
+    from mpm_nodes.nodes.mesh_deformation import bound, carried
+
+    meshes = open_meshes(kept, *file)
+    first, now = (shot_codes(settings, meshes.stage).code(each) for each in (float(settings.start), frame))
+    if meshes.topology(first).digest != meshes.topology(now).digest:
+        return None
+    turn, centre = turn_matrix(placement.rotation, placement.orientation), np.asarray(placement.centre, float)
+
+    def moved(position: np.ndarray) -> np.ndarray:
+        own = (position - centre) @ turn
+        key = ("bound seeds", file, *_stamp(file[0]), first, hashlib.sha256(own.tobytes()).hexdigest())
+        binding = kept.get(key, lambda: bound(own, meshes.points(first)))
+        return np.asarray(carried(binding, meshes.points(now)) @ turn.T + centre)
+
+    return moved
 
 
 def _read_mesh_region(meshes: Any, code: float, thickness: float, voxel_size: float) -> tuple[Region, str]:

@@ -226,9 +226,9 @@ def emit_stream(
     template = _opened(template, opening, settings)[0]
     outline, gap = nozzle(template, axis)
     if deforms and gap > 0.0:
-        warnings.warn(
-            f"emit_stream.template: copies of it leave gaps of up to {gap:.3g} m, since it is not equally long everywhere along "
-            "the velocity, and what deforms keeps its particles; make it of one layer across the velocity, or turn deforms off",
+        warnings.warn(  # in the same words at every frame, so that it is told once
+            "emit_stream.template: copies of it leave gaps, where it is not equally long along the velocity, since what deforms "
+            "keeps its particles; make it of one layer across the velocity, or turn deforms off",
             stacklevel=2,
         )
     elif gap > 0.0:

@@ -9,6 +9,7 @@ from mpm_nodes.data import GraphSettings, Material
 from mpm_nodes.graph.values.kept import Kept
 from mpm_nodes.graph.values.store import MemoryStore
 from mpm_nodes.nodes import emit
+from mpm_nodes.nodes.mesh_deformation import bound, carried
 from mpm_nodes.nodes.rotations import rotation_matrix
 from mpm_nodes.nodes.seeding import Lattice, Seeding
 from usd_io.collider_meshes import StageMeshes
@@ -89,3 +90,49 @@ def test_what_changes_its_shape_is_filled_where_it_is(tmp_path):
     own = (filled(path, 4) - shift) @ turn - (0.4, 0.013, 0.021)
     sides = np.abs(CORNERS).max(axis=0) * (1.0, 1.3, 1.0)
     assert np.all(np.abs(own) <= sides + 1e-4) and np.all(own.max(axis=0) > sides - 0.025)
+
+
+@pytest.mark.parametrize("kind", ["points", "bent"])
+def test_particles_go_along_as_a_mesh_deforms(tmp_path, kind):
+    """Of a rigid motion to the bit of rounding; of a bar that grows by 10 % a frame to 2 % of its growth; knobs come after."""
+    path = written(tmp_path / "bar.usda", kind)
+    knobs = {"deform": True, "rotation": (0.0, 0.0, 30.0), "translation": (0.0, 1.0, 0.0)}
+    first, again = filled(path, 1), filled(path, 4, **knobs)
+    turn, shift = way(4)
+    place = np.array((0.4, 0.013, 0.021))
+    begin_turn, begin_shift = way(1)
+    own = (first - begin_shift) @ begin_turn - place
+    grown = own * (1.0, 1.3 if kind == "bent" else 1.0, 1.0)
+    exact = ((grown + place) @ turn.T + shift) @ rotation_matrix((0.0, 0.0, 30.0)).T + (0.0, 1.0, 0.0)
+    np.testing.assert_allclose(again, exact, atol=0.02 * 0.3 * 0.11 if kind == "bent" else 1e-6)
+
+
+def test_seeds_of_a_sheet_stay_on_it():
+    """A flat sheet that is rolled onto a cylinder takes what lies above and below it along: to a tenth of a spacing."""
+    x, z = (each.ravel() for each in np.meshgrid(np.linspace(-1.0, 1.0, 81), np.linspace(-0.5, 0.5, 41)))
+    flat = np.column_stack([x, 0.0 * x, z])
+    random, radius = np.random.default_rng(1), 0.8
+    seeds = random.uniform((-0.9, -0.03, -0.45), (0.9, 0.03, 0.45), (500, 3))
+
+    def rolled(points):
+        out = radius + points[:, 1]
+        return np.column_stack([out * np.sin(points[:, 0] / radius), out * np.cos(points[:, 0] / radius), points[:, 2]])
+
+    found = carried(bound(seeds, flat), rolled(flat))
+    assert np.linalg.norm(found - rolled(seeds), axis=1).max() < 0.1 * 0.025
+    upright, many = seeds[:, [0, 2, 1]], np.repeat(flat[:, [0, 2, 1]], 2, axis=0)  # more vertices than are looked at
+    thinned = carried(bound(upright, many), many)
+    np.testing.assert_allclose(thinned, upright, atol=1e-9)
+
+
+def test_a_mesh_with_other_faces_is_filled_again(tmp_path):
+    """A fourth frame with fewer faces has no particles of the first one's."""
+    Usd, UsdGeom = (pytest.importorskip(f"pxr.{name}") for name in ("Usd", "UsdGeom"))
+    path = written(tmp_path / "bar.usda", "bent")
+    stage = Usd.Stage.Open(str(path))
+    mesh = UsdGeom.Mesh(stage.GetPrimAtPath("/bar"))
+    mesh.GetFaceVertexIndicesAttr().Set([corner for face in FACES for corner in face], 1)
+    mesh.GetFaceVertexIndicesAttr().Set([corner for face in FACES[::-1] for corner in face], 4)
+    stage.Save()
+    np.testing.assert_array_equal(filled(path, 4, deform=True), filled(path, 4))
+    assert len(filled(path, 2, deform=True)) == len(filled(path, 1))

@@ -1,0 +1,89 @@
+"""Points that go along with a mesh as it deforms: each by the affine motion of the vertices near it.
+
+Symbols
+    a_i, b_i   vertices near a point before and now, from their weighted means c and d   m
+    w_i        weights 1 / s_i^4, s_i the distance of a vertex from the point            1/m^4
+    F          argmin sum_i w_i |F a_i - b_i|^2 + e |F - R|^2, R the rotation nearest to sum_i w_i b_i a_i^T
+    e          STIFF of the mean of the moments sum_i w_i a_i a_i^T
+
+A point goes from x to d + F (x - c). R is what counts across flat parts of a mesh, of which vertices say nothing.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Binding", "bound", "carried"]
+
+NEAR = 16
+"""Vertices near a point that it goes along with."""
+MOST = 4000
+"""Vertices that are looked at; of a finer mesh as many, spread at random."""
+STIFF = 1e-2
+"""Share of the moments that holds F to a rotation."""
+CHUNK = 1 << 22
+"""Distances that are looked at together."""
+
+
+class Binding(NamedTuple):
+    """Points, and what they go along with.
+
+    Attributes:
+        vertices: Numbers of the vertices near each point, shape (n, k).
+        weights: Their weights, of sum 1, shape (n, k).
+        arms: Vertices from their weighted mean [m], shape (n, k, 3).
+        way: Points from there [m], shape (n, 3).
+    """
+
+    vertices: np.ndarray
+    weights: np.ndarray
+    arms: np.ndarray
+    way: np.ndarray
+
+
+def bound(points: np.ndarray, vertices: np.ndarray) -> Binding:
+    """Bind points to the vertices near them.
+
+    Args:
+        points: [m], shape (n, 3).
+        vertices: Of a mesh as it is where the points are [m], shape (v, 3), v > 0.
+
+    Source: Schaefer, McPhail and Warren 2006 (moving least squares).
+    """
+    chosen = np.arange(len(vertices))
+    if len(chosen) > MOST:
+        chosen = np.sort(np.random.default_rng(0).choice(len(chosen), MOST, replace=False))
+    near, numbers = min(NEAR, len(chosen)), np.empty((len(points), min(NEAR, len(chosen))), np.int64)
+    squares = np.empty(numbers.shape)
+    step = max(1, CHUNK // len(chosen))
+    for begin in range(0, len(points), step):
+        some = points[begin : begin + step]
+        apart = sum(np.square(np.subtract.outer(some[:, axis], vertices[chosen, axis])) for axis in range(3))
+        found = np.argpartition(apart, near - 1, axis=1)[:, :near]
+        numbers[begin : begin + step], squares[begin : begin + step] = chosen[found], np.take_along_axis(apart, found, axis=1)
+    weights = 1.0 / np.square(squares + 1e-6 * squares.max(axis=1, initial=1e-300, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    means = np.einsum("nk,nki->ni", weights, vertices[numbers])
+    return Binding(numbers, weights, vertices[numbers] - means[:, None], points - means)
+
+
+def carried(binding: Binding, vertices: np.ndarray) -> np.ndarray:
+    """Return where points go with their mesh [m], shape (n, 3).
+
+    Args:
+        binding: Points, from `bound`.
+        vertices: Of the mesh by now [m], as many as they were.
+    """
+    _, weights, arms, way = binding
+    there = vertices[binding.vertices]
+    means = np.einsum("nk,nki->ni", weights, there)
+    moments = np.einsum("nk,nki,nkj->nij", weights, arms, arms)
+    moved = np.einsum("nk,nki,nkj->nij", weights, there - means[:, None], arms)
+    left, _, right = np.linalg.svd(moved)
+    left[:, :, 2] *= np.sign(np.linalg.det(left) * np.linalg.det(right))[:, None]
+    stiff = STIFF / 3.0 * np.trace(moments, axis1=1, axis2=2)[:, None, None] + 1e-300
+    turned = moved + stiff * (left @ right)
+    found = np.linalg.solve(moments + stiff * np.eye(3), np.swapaxes(turned, 1, 2))  # F^T: the moments are symmetric
+    return np.asarray(means + np.einsum("ni,nij->nj", way, found))
