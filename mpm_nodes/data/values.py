@@ -16,6 +16,7 @@ from mpm_nodes.data.fields import ATTRIBUTES, Field
 from mpm_nodes.data.menus import CollisionRule, JointKind, WallRule
 from mpm_nodes.data.metering import CurvePath, Metering
 from mpm_nodes.data.parameter_tables import ParameterTable
+from mpm_nodes.data.spatial import SpatialField
 from mpm_nodes.data.tensions import SurfaceTension
 from mpm_nodes.data.units import Vec3
 
@@ -271,6 +272,7 @@ class Emitter:
         inherit: Share of the nozzle's own velocity that the matter of a stream takes along.
         path: A curve that a stream's nozzle travels, beside the template's own motion.
         deforms: Whether the template keeps its particles in their order as it changes its shape.
+        surface: Distance from a surface that a stream leaves along its normals [m], and its gradient; None: it goes by `velocity`.
     """
 
     template: Particles
@@ -282,6 +284,7 @@ class Emitter:
     inherit: float = 1.0
     path: CurvePath | None = None
     deforms: bool = False
+    surface: tuple[SpatialField, SpatialField] | None = None
 
 
 @dataclass(frozen=True)

@@ -141,15 +141,25 @@ def fastest(velocity: Any) -> np.ndarray:
     return np.asarray(max(keys, key=lambda each: float(np.linalg.norm(each))), float)
 
 
-def flow_of(told: PreflightContext, velocity: Any, begin: float, end: float, rate: Any = None, opening: Any = None) -> Inflow:
+def flow_of(
+    told: PreflightContext,
+    velocity: Any,
+    begin: float,
+    end: float,
+    rate: Any = None,
+    opening: Any = None,
+    thick: float | None = None,
+) -> Inflow:
     """Return what a stream brings whose template is told (seconds of the shot, m/s): a copy for each of its lengths.
 
     With a rate [m^3/s] that says how much, and the nozzle how fast. The template is open where the field `opening` is above 0.
+    `thick` is how many particles a metre of the stream holds, where that does not follow from the outline of the template along
+    the velocity.
     """
     speed, spacing = fastest(velocity), 0.5 * told.settings.cell_size
     keyed = carries_keys(velocity) if rate is None else carries_keys(rate)
     frames = np.linspace(told.settings.start, told.settings.end, 65) if keyed else [told.settings.start]
-    thick = _thickness(told, speed, spacing, opening)
+    thick = _thickness(told, speed, spacing, opening) if thick is None else thick
     if rate is None:
         brought = thick * float(np.mean([np.linalg.norm(at(velocity, frame)) for frame in frames]))
     else:

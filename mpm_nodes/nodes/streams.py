@@ -36,7 +36,7 @@ from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, carries_keys, scal
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.bodies import CLOSED, fastest, flow_of, marks
 from mpm_nodes.nodes.collider_files import stamp
-from mpm_nodes.nodes.fields import number
+from mpm_nodes.nodes.fields import gradient, number
 from mpm_nodes.nodes.fields_of_particles import everywhere
 from mpm_nodes.nodes.nozzles import nozzle
 from mpm_nodes.nodes.profiles import of_mean, parabolic
@@ -75,20 +75,45 @@ def _streamed(told: PreflightContext) -> dict[str, Any]:
     knobs = told.knobs
     begin, end = _span(told.settings, knobs["start_frame"], knobs["duration"])
     wired = told.inputs.get("region", ())
-    known = wired[0].get("field") if wired else None
-    region = known or (SpatialField("CONSTANT", (), (0.0, 0.0, 0.0), vector=wired[0].get("vector", False)) if wired else None)
+    region, surface = _told_field(told, "region"), _told_field(told, "surface")
     _refuse_still(knobs["velocity"])
     opening = next((facts.get("field") for facts in told.inputs.get("opening", ())), None)
-    _refuse_fields(opening, next((facts.get("field") for facts in told.inputs.get("velocity_field", ())), None))
+    velocities = next((facts.get("field") for facts in told.inputs.get("velocity_field", ())), None)
+    _refuse_fields(opening, velocities, knobs["deforms"] or surface is not None)
     _refuse_amounts(knobs["rate"], knobs["volume"], region)
+    _refuse_surface(surface, knobs["profile"])
     _path(told.settings, told.kept, knobs["path"], knobs["prim"], knobs["travel"])
     rate = knobs["rate"] if _rated(knobs["rate"]) else None
     density = next((body.material.density for body in told.distinct("template", "bodies")), 1000.0)
     per_second = rate if rate is None or knobs["rate_unit"] is FlowUnit.VOLUME else scaled_keys(rate, 1.0 / density)
-    flow = flow_of(told, knobs["velocity"], max(begin, 0.0), max(end, 0.0), per_second, opening)
+    thick = _thickness_at(told, surface)
+    flow = flow_of(told, knobs["velocity"], max(begin, 0.0), max(end, 0.0), per_second, opening, thick)
     if knobs["volume"] > 0.0 and not wired:
         flow = flow._replace(most=knobs["volume"] / (0.5 * told.settings.cell_size) ** 3)
     return {"flows": (flow,), "bodies": told.distinct("template", "bodies"), **marks(told, "template")}
+
+
+def _told_field(told: PreflightContext, port: str) -> SpatialField | None:
+    """Return the field that is wired into a port, None where none is; one that shows in the cook stands for nothing."""
+    wired = told.inputs.get(port, ())
+    if not wired:
+        return None
+    found: SpatialField | None = wired[0].get("field")
+    return found or SpatialField("CONSTANT", (), (0.0, 0.0, 0.0), vector=wired[0].get("vector", False))
+
+
+def _thickness_at(told: PreflightContext, surface: SpatialField | None) -> float | None:
+    """Return how many particles a metre of a stream out of a surface holds [1/m]; None where there is none or it is not known."""
+    from mpm_nodes.solver.field_programs import field_values
+    from mpm_nodes.solver.surface_streams import LAYERS
+
+    points = [make() for make in marks(told, "template")["seeds"] or told.distinct("template", "places")]
+    if surface is None or surface.operation == "CONSTANT" or not sum(map(len, points)):
+        return None
+    spacing = 0.5 * told.settings.cell_size
+    heights = field_values(surface, np.concatenate(points), float(told.settings.start))
+    share = float((heights > heights.max() - LAYERS * spacing).mean())
+    return share * told.total("template", "particles") / (LAYERS * spacing)
 
 
 def _span(settings: GraphSettings, start_frame: float, duration: float) -> tuple[float, float]:
@@ -119,6 +144,19 @@ def _refuse_amounts(rate: Any, volume: float, region: SpatialField | None) -> No
         everywhere("emit_stream.region", number("emit_stream.region", region))
         if not volume > 0.0:
             raise MpmNodesError("emit_stream.volume: is 0 with a region wired in; give the volume of matter in it at which to stop")
+
+
+def _refuse_surface(surface: SpatialField | None, profile: Profile) -> None:
+    """Refuse a surface that is none.
+
+    Raises:
+        MpmNodesError: With the knob.
+    """
+    if surface is None:
+        return
+    everywhere("emit_stream.surface", number("emit_stream.surface", surface))
+    if profile is not Profile.PLUG:
+        raise MpmNodesError(f"emit_stream.profile: {profile.value} is of a nozzle, and a surface is wired in; set it to plug")
 
 
 def _path(
@@ -159,6 +197,7 @@ def emit_stream(
     region: SpatialField | None = None,
     opening: SpatialField | None = None,
     velocity_field: SpatialField | None = None,
+    surface: SpatialField | None = None,
     kept: Kept = NOTHING_KEPT,
     *,
     velocity: A[Vec3, MetresPerSecond, KeysTravel()] = (0.0, -1.0, 0.0),
@@ -186,6 +225,8 @@ def emit_stream(
             everywhere along the velocity (a ball, a box askew to it), new particles fill its outline seen along the velocity, and
             a warning says so. Their own velocity is replaced by that of the stream. Key the emitter that makes them to move the
             nozzle: matter takes its motion along.
+        surface: A field of the distance from a surface (field_collider, field_shape): the stream leaves it along its normals, out
+            of the particles of the template that lie outermost, a cell deep. The velocity then gives the speed alone.
         region: A field: `volume` is then that of all matter where it is above 1/2 (a jar, with the stream over it).
         opening: A field: how fast matter comes in each place of the nozzle, of the mean; nothing comes where it is 0 or below. A
             stencil; it is looked at in the template, as it is at the shot's first frame.
@@ -218,13 +259,14 @@ def emit_stream(
         raise MpmNodesError("emit_stream.template: holds no particles; wire an emitter that makes some")
     _refuse_still(velocity)
     _refuse_amounts(rate, volume, region)
+    _refuse_surface(surface, profile)
     start, end = _span(settings, start_frame, duration)
     _warn_of_times(settings, start_frame, duration, end)
-    _refuse_fields(opening, velocity_field)
+    _refuse_fields(opening, velocity_field, deforms or surface is not None)
     speed = fastest(velocity)
     axis = speed / np.linalg.norm(speed)
     template = _opened(template, opening, settings)[0]
-    outline, gap = nozzle(template, axis)
+    outline, gap = nozzle(template, axis) if surface is None else (template, 0.0)
     if deforms and gap > 0.0:
         warnings.warn(  # in the same words at every frame, so that it is told once
             "emit_stream.template: copies of it leave gaps, where it is not equally long along the velocity, since what deforms "
@@ -265,15 +307,21 @@ def emit_stream(
         inherit=0.01 * inherit_velocity,
         path=_path(settings, kept, path, prim, travel, follow_path),
         deforms=deforms,
+        surface=None if surface is None else (surface, gradient(surface, 0.25 * settings.cell_size)),
     )
 
 
-def _refuse_fields(opening: SpatialField | None, velocity_field: SpatialField | None) -> None:
-    """Refuse fields that read particles, a number for velocities, and vectors for an opening.
+def _refuse_fields(opening: SpatialField | None, velocity_field: SpatialField | None, whole: bool) -> None:
+    """Refuse fields that read particles, a number for velocities, vectors for an opening, and one in what needs its whole template.
 
     Raises:
         MpmNodesError: With the port.
     """
+    if opening is not None and whole:
+        raise MpmNodesError(
+            "emit_stream.opening: a template that deforms, or leaves a surface, cannot be closed in places; take out the opening, or "
+            "the surface and deforms"
+        )
     if opening is not None:
         everywhere("emit_stream.opening", number("emit_stream.opening", opening))
     if velocity_field is not None:

@@ -14,9 +14,10 @@ Symbols
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +25,13 @@ from mpm_nodes.data import BIRTH, CurvePath, Emitter, Material, MpmNodesError, P
 from mpm_nodes.graph.time import keys
 from mpm_nodes.graph.time.clock import Clock, FrameClock
 
+if TYPE_CHECKING:
+    from mpm_nodes.solver.surface_streams import Shell
+
 SAME_TIME = 1e-9
 """Share of a template's length within which a layer counts as out: rounding must not move it to the next substep."""
+SAME_LAYER = 1e-3
+"""Share of a spacing by which a layer of a shell may be nearer than it."""
 NEAR = 1e-3
 """Frames over which the velocity along a path is taken."""
 KNOTS = 16
@@ -192,19 +198,43 @@ class Stream(Brought):
             raise MpmNodesError(
                 f"emitter: {len(emitter.template)} particles at {speed:g} m/s; a stream needs particles and a speed > 0"
             )
-        self._axis = np.asarray(fastest, float) / speed
-        self.emitter, self.columns, self.moved = emitter, _columns(emitter.template, material_index), False
-        self._lay_out(emitter.template)
-        place = np.asarray(emitter.template["position"], np.float64)
+        self._axis, self.moved = np.asarray(fastest, float) / speed, False
+        template = self._take(emitter, material_index, clock.origin)
+        self._lay_out(template)
+        place = np.asarray(template["position"], np.float64)
         self._course = None if emitter.path is None else course(emitter.path, clock)
         self.nozzle = _Nozzle(place, place, course=self._course)
 
+    def _take(self, emitter: Emitter, material_index: np.ndarray, frame: float) -> Particles:
+        """Take an emitter as it is at a frame, and return what of its template streams."""
+        template: Particles = emitter.template
+        self.shell: Shell | None = None
+        if emitter.surface is not None:
+            from mpm_nodes.solver.surface_streams import shell_of  # compiles, and a state that is held need not
+
+            self.shell = shell_of(template, emitter.surface, frame, emitter.deforms)
+            template = self.shell.template
+        self.emitter, self.columns = emitter, _columns(template, material_index)
+        return template
+
     def _lay_out(self, template: Particles) -> None:
         """Lay the template out along the stream."""
-        along = template["position"] @ self._axis
-        layers = np.rint(np.ptp(along) / template.spacing) + 1.0  # whole ones: jitter must not open a gap where copies meet
-        self.length = layers * template.spacing
+        along = template["position"] @ self._axis if self.shell is None else self.shell.heights
         self.crossing = along.max() - along
+        self.length = self._length()
+
+    def _length(self) -> float:
+        """Return the length of the template [m]: whole layers, as jitter must not open a gap where copies meet."""
+        spacing, reach = self.emitter.template.spacing, float(np.ptp(self.crossing))
+        if self.shell is not None:  # whose depths go on evenly, or in layers
+            return (math.floor(reach / spacing + SAME_LAYER) + 1.0) * spacing
+        return float((np.rint(reach / spacing) + 1.0) * spacing)
+
+    def directed(self, velocity: np.ndarray, who: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Return velocities, of shape (m, 3) or (1, 3), along the directions in which particles go at simulated times."""
+        if self.shell is not None:
+            velocity = np.linalg.norm(velocity, axis=1, keepdims=True) * self.shell.directions[who]
+        return self.nozzle.along(velocity, times)
 
     def follow(self, emitter: Emitter, material_index: np.ndarray, clock: FrameClock) -> None:
         """Take the emitter as it is at the end of the coming frame: its template may have moved, turned or changed.
@@ -212,16 +242,16 @@ class Stream(Brought):
         A template that has only moved, turned or been stretched moves evenly through the frame, and what comes out takes on
         its velocity. So does each particle of one that deforms. Of one with other particles the middle does.
         """
-        last, now = self.nozzle.now, np.asarray(emitter.template["position"], np.float64)
-        self.emitter, self.columns = emitter, _columns(emitter.template, material_index)
+        template = self._take(emitter, material_index, float(clock.frame))
+        last, now = self.nozzle.now, np.asarray(template["position"], np.float64)
         if np.array_equal(now, last):
             self.nozzle = _Nozzle(last, last, course=self._course)
             return
         self.moved, before = True, last
         kept = emitter.deforms and len(now) == len(last)
-        if not kept and not _moved_evenly(last, now, emitter.template.spacing):
+        if not kept and not _moved_evenly(last, now, template.spacing):
             before = now - now.mean(axis=0) + last.mean(axis=0)
-            self._lay_out(emitter.template)
+            self._lay_out(template)
         self.nozzle = _Nozzle(before, now, clock.begin, clock.end, self._course)
 
     def lasts_beyond(self, time: float) -> bool:
@@ -236,8 +266,7 @@ class Stream(Brought):
         """Put the nozzle where `state` said that it stood."""
         place = state[:, :3].copy()
         self.nozzle, self.crossing, self.moved = _Nozzle(place, place, course=self._course), state[:, 3].copy(), True
-        spacing = self.emitter.template.spacing
-        self.length = (np.rint(np.ptp(self.crossing) / spacing) + 1.0) * spacing
+        self.length = self._length()
 
     def fits(self, state: np.ndarray) -> bool:
         """Whether a state, of a solve with other settings, is one of this template."""
@@ -263,7 +292,7 @@ class Stream(Brought):
         share = (self.crossing[who] + repetition * self.length - first) / (last - first) if last > first else np.zeros(len(who))
         times = low + np.clip(share, 0.0, 1.0) * (high - low)
         velocity = np.array([self.flow.velocity(t) for t in times]) if self.flow.keyed else self.flow.velocity(low)[None]
-        velocity = self.nozzle.along(velocity, times)
+        velocity = self.directed(velocity, who, times)
         directions = velocity / np.maximum(np.linalg.norm(velocity, axis=1, keepdims=True), 1e-300)
         places, carried = self.nozzle.at(who, times)
         velocity = np.broadcast_to(velocity + self.emitter.inherit * carried, (len(who), 3))

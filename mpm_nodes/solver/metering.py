@@ -182,7 +182,7 @@ class MeteredStream(Stream):
         # a step key at the end of the span holds from the end on
         asked = low + np.clip(share, 0.0, 1.0 - 1e-9) * (high - low)
         given = np.array([self.flow.velocity(t) for t in asked]) if self.flow.keyed else self.flow.velocity(low)[None]
-        given = self.nozzle.along(given, times)
+        given = self.directed(given, who, times)
         directions = given / np.maximum(np.linalg.norm(given, axis=1, keepdims=True), 1e-300)
         varies = self.flow.keyed or keys.carries_keys(self.metering.rate)
         speeds = np.array([self._speed(t) for t in asked]) if varies else np.full(len(who), self._speed(low))

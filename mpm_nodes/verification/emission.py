@@ -13,8 +13,8 @@ import numpy as np
 from mpm_nodes.data import BIRTH, CurvePath, Emitter, GraphSettings, Particles
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.graph.time.keys import KeyedNumber
-from mpm_nodes.nodes.emit import emit_box
-from mpm_nodes.nodes.fields import FieldShape, field_shape
+from mpm_nodes.nodes.emit import emit_box, emit_sphere
+from mpm_nodes.nodes.fields import FieldShape, ShapeOutput, field_ramp, field_shape
 from mpm_nodes.nodes.profiles import parabolic
 from mpm_nodes.nodes.streams import FlowUnit, Profile, emit_stream
 from mpm_nodes.solver.emission import Stream
@@ -199,6 +199,60 @@ class TurningSource(VerificationProblem):
         yield Finding(0.0, slip, 1e-9, "velocity less that of stream and sheet [m/s]")
         layers = math.floor(speed * 6 / 24 / spacing + 1e-9) + 1
         yield Finding(64.0 * layers, float(came), 0.0, "particles of a sheet that bends")
+
+
+class SurfaceSource(VerificationProblem):
+    """A stream leaves a surface along its normals, and out of a plane it is the stream along the plane's normal.
+
+    Scene: a ball of 10 spacings in radius at 1 m/s for 0.3 s in spans of 1/150 s, and at 2e-3 m^3/s. A box of 8 x 8 particles, two
+        layers whose distance is that from a horizontal plane, streaming upward; the same as a plain stream.
+    Exact: velocities are radial, births lie on the outermost radius; rate x time / V particles; the volume of a shell of two
+        spacings for each two spacings of way. Particle by particle the plain stream.
+    Tolerance: 1e-3 of the direction; 1e-6 m; 1 particle; 5 %; 1e-9 m.
+    """
+
+    name = "surface_source"
+    source = "textbook (a ball)"
+
+    def findings(self) -> Iterator[Finding]:
+        """Let a ball and a box stream."""
+        spacing, radius, clock = 0.5 * CELL, 5 * CELL, Clock.of(SETTINGS)
+        ball = emit_sphere(SETTINGS, material("liquid"), radius=radius, centre=(0.0, 0.0, 0.0))
+        distance = field_shape(shape=FieldShape.BALL, radius=radius, output=ShapeOutput.DISTANCE)
+        emitter = emit_stream(SETTINGS, ball, surface=distance, velocity=(0.0, 1.0, 0.0))
+        stream, volume, aside, off = Stream(emitter, np.zeros(1, np.int32), clock), 0.0, 0.0, 0.0
+        outermost = float(np.linalg.norm(ball["position"], axis=1).max())
+        for begin, end in itertools.pairwise(np.linspace(0.0, 0.3, 46)):
+            columns = stream.between(begin, end)
+            if columns is None:
+                continue
+            volume += float(columns["volume"].sum())
+            out = columns["position"] / np.linalg.norm(columns["position"], axis=1, keepdims=True)
+            aside = max(aside, float(np.linalg.norm(columns["velocity"] - out, axis=1).max()))
+            way = (end - begin) * 1.0
+            height = np.linalg.norm(columns["position"], axis=1) - outermost
+            off = max(off, float(np.maximum(height - way, -height).max()))
+        yield Finding(0.0, aside, 1e-3, "velocity less that along the normal, of it")
+        yield Finding(0.0, max(off, 0.0), 1e-4 * spacing, "births not between the surface and the way of a span [m]")
+        shell = 4.0 / 3.0 * math.pi * (radius**3 - (radius - 2.0 * spacing) ** 3)
+        yield Finding.relative(shell * 0.3 / (2.0 * spacing), volume, 0.05, "volume out of a ball [m^3]")
+        rated = emit_stream(SETTINGS, ball, surface=distance, velocity=(0.0, 1.0, 0.0), rate=2e-3)
+        off_by, came = most_off(rated)
+        yield Finding(0.0, off_by, 1.0, "particles off at most, out of a ball at a rate")
+        yield Finding(4e-3 / float(np.mean(ball["volume"])), float(came), 1.0, "particles out of a ball at a rate")
+        box, up = nozzle((0.08, 0.02, 0.08), (0.0, 0.5, 0.0)), (0.0, 0.5, 0.0)
+        plain = emit_stream(SETTINGS, box, velocity=up)
+        plane = emit_stream(SETTINGS, box, velocity=(0.3, 0.4, 0.0), surface=field_ramp(low=0.0, high=1.0))
+        found = []
+        for each in (plain, plane):
+            run, parts = Stream(each, np.zeros(1, np.int32), clock), []
+            for begin, end in itertools.pairwise([-math.inf, *np.linspace(0.0, 0.3, 46)]):
+                columns = run.between(begin, end)
+                parts += [] if columns is None else [columns["position"]]
+            places = np.concatenate(parts)
+            found.append(places[np.lexsort(places.round(6).T)])
+        same = len(found[0]) == len(found[1])
+        yield Finding(0.0, float(np.abs(found[0] - found[1]).max()) if same else math.inf, 1e-9, "out of a plane, off a stream [m]")
 
 
 class FilledJar(VerificationProblem):
