@@ -12,6 +12,7 @@ from solver_scenes import JELLY, LIQUID, cube, shot
 from mpm_nodes.data import ActiveMask, CollisionRule, InputError, MpmNodesError, Particles
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.declare import registry
 from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.graph.plan.preflight import estimate
@@ -155,6 +156,28 @@ def test_liquid_falls_on_passive_liquid_and_stays_there(substeps, rule):
     assert over.sum() > 10 and 0.36 < later["position"][over][:, 1].min() < 0.5
     assert np.array_equal(held["position"], later["position"]) and not held["velocity"].any()
     assert last["velocity"][:, 1].mean() < -0.1 and np.array_equal(last["id"], first["id"])
+
+
+@pytest.mark.parametrize("substeps", sorted(registry.default().presets))
+def test_every_preset_holds_and_lets_go(substeps):
+    """What is passive has not one bit changed while it is, and moves afterwards."""
+    liquid = "tension" in substeps or "incompressible" in substeps
+    ground = ("ground", "collide_plane", {})
+    matter = "material_liquid" if liquid else "material_snow"
+    graph = shot(end=8, size=0.4, centre=(0.0, 0.25, 0.0), material=matter, substeps=substeps, colliders=[ground], dt_max=4e-3)
+    for part, kind, knobs in (("tension", "material_surface_tension", {"tension": 0.5}), ("heat", "material_thermal", {})):
+        if part in substeps or (part == "heat" and "melting" in substeps):
+            graph.nodes["block"].inputs["material"] = []
+            graph.nodes["block"].connect("material", graph.add(kind, kind, material=graph["matter"], **knobs))
+    keys = [[1, -9.0, "step"], [3, 0.25, "step"], [6, -9.0, "step"]]
+    masked(graph, kind="field_ramp", low={"keys": keys}, high={"keys": keys})
+    cook = Evaluator(graph)
+    begins, ends, after = (cook.value("sim.particles", frame) for frame in (3, 6, 8))
+    low = begins["position"][:, 1] < 0.25
+    for name in ("position", "mass", "volume", "id", *({"deformation", "volume_change"} & begins.attributes.keys())):
+        assert np.array_equal(ends[name][low], begins[name][low]), name
+    assert 100 < low.sum() < 400 and not np.array_equal(after["position"][low], ends["position"][low])
+    assert len(begins) == len(ends) == len(after) and np.isfinite(after["position"]).all()
 
 
 def test_matter_without_motion_falls_asleep():
