@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -295,7 +294,9 @@ def emit_mesh(
         translation, rotation, velocity, angular_velocity, seeding, jitter, stiffness_variation, seed, orientation, lattice
     )
     if deform and frame != settings.start:
-        moved = _deformed(kept, placement, (path, prim), frame, settings)
+        from mpm_nodes.nodes.mesh_deformation import deformation_of
+
+        moved = deformation_of(kept, placement, (path, prim), frame, settings)
         if moved is not None:
             first, _ = _mesh_region(kept, path, _MeshOptions(prim, settings.start, thickness), settings)
             filled = fill_region("emit_mesh", first, placement, settings, material)
@@ -406,28 +407,6 @@ def _carried(
     x, y, z = map(float, own @ shift + np.asarray(placement.centre))
     moved = dataclasses.replace(placement, centre=(x, y, z), rotation=_STILL, orientation=quaternion_of(own @ turn))
     return moved, settings.start
-
-
-def _deformed(
-    kept: Kept, placement: SeedLayout, file: tuple[Path, str], frame: float, settings: GraphSettings
-) -> Callable[[np.ndarray], np.ndarray] | None:
-    """Return what takes particles of the first frame to where the mesh has them at another; None where its faces are others."""
-    from mpm_nodes.nodes.collider_files import open_meshes, shot_codes
-    from mpm_nodes.nodes.mesh_deformation import bound, carried
-
-    meshes = open_meshes(kept, *file)
-    first, now = (shot_codes(settings, meshes.stage).code(each) for each in (float(settings.start), frame))
-    if meshes.topology(first).digest != meshes.topology(now).digest:
-        return None
-    turn, centre = turn_matrix(placement.rotation, placement.orientation), np.asarray(placement.centre, float)
-
-    def moved(position: np.ndarray) -> np.ndarray:
-        own = (position - centre) @ turn
-        key = ("bound seeds", file, *_stamp(file[0]), first, hashlib.sha256(own.tobytes()).hexdigest())
-        binding = kept.get(key, lambda: bound(own, meshes.points(first)))
-        return np.asarray(carried(binding, meshes.points(now)) @ turn.T + centre)
-
-    return moved
 
 
 def _read_mesh_region(meshes: Any, code: float, thickness: float, voxel_size: float) -> tuple[Region, str]:

@@ -11,11 +11,20 @@ A point goes from x to d + F (x - c). R is what counts across flat parts of a me
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Binding", "bound", "carried"]
+from mpm_nodes.data import GraphSettings
+from mpm_nodes.graph.values.kept import Kept
+from mpm_nodes.nodes.collider_files import open_meshes, shot_codes, stamp
+from mpm_nodes.nodes.rotations import turn_matrix
+from mpm_nodes.nodes.seeding import SeedLayout
+
+__all__ = ["Binding", "bound", "carried", "deformation_of"]
 
 NEAR = 16
 """Vertices near a point that it goes along with."""
@@ -87,3 +96,30 @@ def carried(binding: Binding, vertices: np.ndarray) -> np.ndarray:
     turned = moved + stiff * (left @ right)
     found = np.linalg.solve(moments + stiff * np.eye(3), np.swapaxes(turned, 1, 2))  # F^T: the moments are symmetric
     return np.asarray(means + np.einsum("ni,nij->nj", way, found))
+
+
+def deformation_of(
+    kept: Kept, placement: SeedLayout, file: tuple[Path, str], frame: float, settings: GraphSettings
+) -> Callable[[np.ndarray], np.ndarray] | None:
+    """Return what takes particles of the first frame to where a mesh has them at another; None where its faces are others.
+
+    Args:
+        kept: Where what they are bound to is kept from frame to frame.
+        placement: How the particles are laid out: they are turned and shifted after they have gone along.
+        file: The file, and the prim of the mesh.
+        frame: The other frame.
+        settings: Of the graph.
+    """
+    meshes = open_meshes(kept, *file)
+    first, now = (shot_codes(settings, meshes.stage).code(each) for each in (float(settings.start), frame))
+    if meshes.topology(first).digest != meshes.topology(now).digest:
+        return None
+    turn, centre = turn_matrix(placement.rotation, placement.orientation), np.asarray(placement.centre, float)
+
+    def moved(position: np.ndarray) -> np.ndarray:
+        own = (position - centre) @ turn
+        key = ("bound seeds", *stamp(file[0]), file[1], first, hashlib.sha256(own.tobytes()).hexdigest())
+        binding = kept.get(key, lambda: bound(own, meshes.points(first)))
+        return np.asarray(carried(binding, meshes.points(now)) @ turn.T + centre)
+
+    return moved

@@ -13,17 +13,17 @@ Symbols
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpm_nodes.data import BIRTH, CurvePath, Emitter, Material, MpmNodesError, Particles
+from mpm_nodes.data import BIRTH, Emitter, Material, MpmNodesError, Particles
 from mpm_nodes.graph.time import keys
 from mpm_nodes.graph.time.clock import Clock, FrameClock
+from mpm_nodes.solver.nozzle_paths import Led, course
 
 if TYPE_CHECKING:
     from mpm_nodes.solver.surface_streams import Shell
@@ -32,8 +32,6 @@ SAME_TIME = 1e-9
 """Share of a template's length within which a layer counts as out: rounding must not move it to the next substep."""
 SAME_LAYER = 1e-3
 """Share of a spacing by which a layer of a shell may be nearer than it."""
-NEAR = 1e-3
-"""Frames over which the velocity along a path is taken."""
 KNOTS = 16
 """Places a frame at which the length of a stream with a keyed velocity is tabled."""
 
@@ -80,22 +78,6 @@ class Flow:
         seconds = self._clock.simulated(last) - self._clock.simulated(first)
         begin, middle, end = (float(np.linalg.norm(self._at(f))) for f in (first, 0.5 * (first + last), last))
         return seconds / 6.0 * (begin + 4.0 * middle + end)
-
-
-class Led(NamedTuple):
-    """Where a path has led a nozzle.
-
-    Attributes:
-        place: Way from where it began [m], shape (3,).
-        speed: [m/s], shape (3,).
-        turn: How it has turned, shape (3, 3); None where it does not turn.
-        rate: How fast that changes [1/s], shape (3, 3).
-    """
-
-    place: np.ndarray
-    speed: np.ndarray
-    turn: np.ndarray | None = None
-    rate: np.ndarray | None = None
 
 
 @dataclass
@@ -361,36 +343,6 @@ class Drops(Brought):
         if BIRTH in columns:
             columns[BIRTH] = np.repeat([time for time, _ in due], len(self.columns[BIRTH]))
         return columns
-
-
-def course(path: CurvePath, clock: Clock) -> Callable[[float], Led]:
-    """Return a function from simulated seconds to where a path has led since its start frame.
-
-    A jump of stepped keys, or of the direction in a corner, has no velocity: of the differences before and after the slower one
-    counts.
-    """
-    keyed, first = keys.carries_keys(path.travel), float(path.travel)
-    away, still = clock.simulated(clock.origin + NEAR), np.zeros(3)
-
-    def share(simulated: float) -> float:
-        return float(keys.at(path.travel, clock.frame_at(simulated)))
-
-    def differences(at: Callable[[float], np.ndarray], simulated: float) -> tuple[np.ndarray, np.ndarray]:
-        here = at(share(simulated))
-        both = (here - at(share(max(simulated - away, 0.0)))) / away, (at(share(simulated + away)) - here) / away
-        return here, min(both, key=lambda each: float(np.linalg.norm(each)))
-
-    @functools.lru_cache(maxsize=4096)
-    def led(simulated: float) -> Led:
-        if not keyed:
-            return Led(still, still)
-        here, speed = differences(path.at, simulated)
-        if not path.follows:
-            return Led(here - path.at(first), speed)
-        turn, rate = differences(path.turn, simulated)
-        return Led(here - path.at(first), speed, turn @ path.turn(first).T, rate @ path.turn(first).T)
-
-    return led
 
 
 def material_indices(template: Particles, materials: tuple[Material, ...]) -> np.ndarray:
