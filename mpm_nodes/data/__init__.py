@@ -6,6 +6,7 @@ Everything here is SI, numpy only, and frozen once published. Importing it loads
 from typing import Annotated as A
 
 from mpm_nodes.data.ambient import Ambient, SpaceField
+from mpm_nodes.data.attachments import Attachment, BodyMotion, attached_column, attachments_of
 from mpm_nodes.data.contexts import FrameContext, GraphSettings, StepContext
 from mpm_nodes.data.domains import (
     COLLIDERS,
@@ -128,9 +129,11 @@ __all__ = [
     "A",
     "ActiveMask",
     "Ambient",
+    "Attachment",
     "Attribute",
     "AttributeUpdate",
     "BodyForce",
+    "BodyMotion",
     "Cancelled",
     "Collider",
     "Colliders",
@@ -224,6 +227,8 @@ __all__ = [
     "Writes",
     "WrittenPath",
     "all_domains",
+    "attached_column",
+    "attachments_of",
     "attributes_of",
     "concatenate",
     "domain_named",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mpm_nodes.data.attachments import Attachment
 from mpm_nodes.data.menus import CollisionRule
 from mpm_nodes.data.units import Vec3
 
@@ -207,6 +208,7 @@ class BodyForce:
         name: What messages call it: its node.
         exchanges: Column whose values particles exchange, as a frame begins, where that brings them nearer to these places [m], and
             the column of the group among which they do, 0 for none; empty: they keep theirs.
+        attachment: Springs that it is, which act after all forces that are none; `value` is then 0.
     """
 
     value: SpatialField
@@ -216,8 +218,9 @@ class BodyForce:
     most_speed: float = 0.0
     name: str = ""
     exchanges: tuple[str, str] | None = None
+    attachment: Attachment | None = None
 
     @property
     def attributes(self) -> frozenset[str]:
         """What it reads of particles."""
-        return attributes_of(self.value, self.rate)
+        return attributes_of(self.value, self.rate, None if self.attachment is None else self.attachment.mask)

@@ -390,6 +390,8 @@ class Collider:
             angle everywhere.
         still: Whether it is known to stand still in every frame.
         adhesion: Tension that it holds matter by before it lets go [Pa], used by `CollisionRule.SEPARATE`; keys travel in it.
+        points_before: Points of `mesh` at the beginning of the frame, or those of `mesh` where the body is rigid [m]; None where
+            the mesh only shows it, or its topology changes.
         friction_factor: Factor on the friction of places on its surface, in the world; they may change. None: 1 everywhere.
         adhesion_factor: The same of the adhesion.
         look: Name of how renderers shade its mesh (`materials.looks`); empty: as a plain body, or as the floor where it is level.
@@ -416,6 +418,7 @@ class Collider:
     look: str = ""
     adhesion: float = 0.0
     rigid: RigidBody | None = None
+    points_before: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

@@ -291,7 +291,8 @@ def _carries(told: PreflightContext) -> dict[str, Any]:
     needs = volume_needs(told)
     solids = () if UNKNOWN in needs else solids_of(collide_vdb(_first(told), told.kept, **told.knobs))
     fixed = (*sticks["fixed"], *(("changes from file to file",) if told.knobs["sequence"] else ()))
-    return {**needs, **sticks, "carries": int(carries), "solids": solids, "fixed": fixed}
+    pointless = int(told.knobs["sequence"])
+    return {**needs, **sticks, "carries": int(carries), "solids": solids, "fixed": fixed, "pointless": pointless}
 
 
 def _volumes(told: ContentsContext) -> list[Any]:
@@ -426,5 +427,15 @@ def collide_usd(
     motion: Motion = body.motion
     shape = motion.shape(LEVEL_SET, (), body.level_sets, body.times)
     return _body(
-        Collider(title, rule, friction, shape, body.mesh, clamp=clamp, adhesion=adhesion, still=body.still and not ctx.keyed)
+        Collider(
+            title,
+            rule,
+            friction,
+            shape,
+            body.mesh,
+            clamp=clamp,
+            adhesion=adhesion,
+            still=body.still and not ctx.keyed,
+            points_before=body.before,
+        )
     )

@@ -63,6 +63,7 @@ class MeshBody:
         mesh: The mesh at the end of the frame, or None.
         warnings: What the user should know and was not told yet.
         still: Whether it stands still in every frame.
+        before: Points of the mesh as the frame begins, those of `mesh` where it is rigid, None where its topology changes.
     """
 
     level_sets: tuple[Any, ...]
@@ -71,6 +72,7 @@ class MeshBody:
     mesh: Mesh
     warnings: tuple[str, ...]
     still: bool = False
+    before: np.ndarray | None = None
 
 
 def mesh_contents(told: ContentsContext) -> str:
@@ -109,10 +111,12 @@ def usd_body(ctx: FrameContext, kept: Kept, path: Path, prim: str, options: Mesh
             np.array([_nearest_rotation(m[:3, :3]) for m in motions]),
             np.array([m[:3, :3] @ centre + m[:3, 3] for m in motions]),
         )
-        return MeshBody((level_set,), np.zeros(1), poses, shown, _untold(kept, key, warnings, begins), meshes.stands_still())
-    level_sets, times, warnings = _deforming(ctx, meshes, code, options)
+        return MeshBody(
+            (level_set,), np.zeros(1), poses, shown, _untold(kept, key, warnings, begins), meshes.stands_still(), shown.points
+        )
+    level_sets, times, warnings, before = _deforming(ctx, meshes, code, options)
     still = Motion(np.zeros(1), np.eye(3)[None], np.zeros((1, 3)))
-    return MeshBody(level_sets, times, still, shown, _untold(kept, key, warnings, begins))
+    return MeshBody(level_sets, times, still, shown, _untold(kept, key, warnings, begins), before=before)
 
 
 def _rigid_poses(
@@ -224,8 +228,11 @@ class Solid:
 
 def _deforming(
     ctx: FrameContext, meshes: Any, code: Callable[[float], float], options: MeshOptions
-) -> tuple[tuple[Any, ...], np.ndarray, tuple[str, ...]]:
-    """Return level sets of a deforming mesh, their times [s], and warnings: as many keys as its motion needs."""
+) -> tuple[tuple[Any, ...], np.ndarray, tuple[str, ...], np.ndarray | None]:
+    """Return level sets of a deforming mesh, as many as its motion needs, their times [s], warnings, and its first points.
+
+    There are first points [m] where the topology stays the same.
+    """
     frames = key_frames(ctx, 1)
     topology = meshes.topology(code(frames[-1]))
     final = meshes.points(code(frames[-1]))
@@ -251,11 +258,11 @@ def _deforming(
         for one, points in zip(solids, poses, strict=True):
             one.choose([points], deforms=True)
         made = tuple(one.level_set(points, None) for one, points in zip(solids, poses, strict=True))
-        return made, times, tuple(dict.fromkeys([*warnings, *solid.warnings]))
+        return made, times, tuple(dict.fromkeys([*warnings, *solid.warnings])), None
     solid.choose([poses[0], poses[-1]], deforms=True)
     speeds = [_velocity(poses, times, k) for k in range(len(poses))]
     made = tuple(solid.level_set(points, speed) for points, speed in zip(poses, speeds, strict=True))
-    return made, times, tuple(dict.fromkeys([*warnings, *solid.warnings]))
+    return made, times, tuple(dict.fromkeys([*warnings, *solid.warnings])), poses[0]
 
 
 def _velocity(poses: list[np.ndarray], times: np.ndarray, k: int) -> np.ndarray:

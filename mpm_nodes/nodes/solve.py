@@ -38,6 +38,7 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.declare import node
 from mpm_nodes.graph.time.clock import Clock, FrameClock, per_second_of_the_shot
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, TakenAtStart
+from mpm_nodes.nodes.attachments import with_attachments
 from mpm_nodes.nodes.crowding import crowds
 from mpm_nodes.nodes.fields_of_particles import with_columns_of
 from mpm_nodes.nodes.solve_needs import Precision, expected
@@ -158,7 +159,7 @@ def solve(
         check_box(wall_low, wall_high)
     solver = previous.solver if previous is not None else None
     masks = (active,) if active is not None else ()
-    sources, emitters = with_columns_of(sources, emitters, updates, (*forces, *drains, *masks))
+    sources, emitters = with_attachments(*with_columns_of(sources, emitters, updates, (*forces, *drains, *masks)), forces)
     if solver is None:
         if previous is None:
 

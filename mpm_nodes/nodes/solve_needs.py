@@ -9,6 +9,7 @@ from mpm_nodes.data import BIRTH, GraphSettings, MpmNodesError, WallRule
 from mpm_nodes.graph.declare.decorators import PreflightContext
 from mpm_nodes.graph.plan.preflight import UNKNOWN, free_memory, in_words
 from mpm_nodes.graph.time.clock import Clock
+from mpm_nodes.nodes.attachments import attached_columns
 from mpm_nodes.nodes.bodies import flowed, marks
 from mpm_nodes.nodes.fields_of_particles import reads_age, refuse_unfollowed, refuse_unknown_reads
 from mpm_nodes.nodes.libraries import KERNELS
@@ -88,6 +89,7 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     columns = None
     if known:
         given = matter["columns"] | updated | ({BIRTH} if reads_age(told) else set())
+        given |= attached_columns(told.total("forces", "attachments"))
         columns = columns_of(told.knobs["substeps"], materials, given)
         refuse_unknown_reads(told, columns)
     return {

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import BodyForce, Moment, MpmNodesError
+from mpm_nodes.data import BodyForce, Moment, MpmNodesError, attachments_of
 from mpm_nodes.graph.time import keys
 from mpm_nodes.kernels.fields import exposure, pushing
 from mpm_nodes.kernels.transfers.binning import pack_coord
@@ -118,6 +118,7 @@ def turns(forces: Sequence[BodyForce], begin: float, end: float) -> list[float] 
     """
     fields = [each for force in forces for each in (force.value, force.rate) if each is not None]
     numbers: list[Any] = [force.most_speed for force in forces]
+    numbers += [number for each in attachments_of(forces) for number in (each.stiffness, each.breaking_force)]
     found: list[float] = []
     seen, varies = set(map(id, fields)), False
     while fields:

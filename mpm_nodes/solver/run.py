@@ -28,6 +28,7 @@ from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.graph.time.clock import Clock, FrameClock
 from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.advice import Advice
+from mpm_nodes.solver.attachments import attach
 from mpm_nodes.solver.auto_steps import choose_again
 from mpm_nodes.solver.candidates import Candidates
 from mpm_nodes.solver.checked import run_checked
@@ -327,6 +328,8 @@ class SubstepSolver:
         if not (self.substeps_done or "velocity_gradient" in self.matter.columns):
             self._prepare()
             measure_gradients(self.particles, self.grid)
+        step.time = self.time
+        attach(self.particles, step)
         tried = self.candidates
         if dt is None and len(tried.programs) > 1:
             if tried.choice is None or tried.choice.is_old(tried.own_dt):

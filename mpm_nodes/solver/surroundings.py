@@ -6,10 +6,24 @@ import dataclasses
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from mpm_nodes.data import AGE, ATTRIBUTES, BIRTH, ActiveMask, Ambient, AttributeUpdate, BodyForce, Collider, Drain, MpmNodesError
+from mpm_nodes.data import (
+    AGE,
+    ATTRIBUTES,
+    BIRTH,
+    ActiveMask,
+    Ambient,
+    AttributeUpdate,
+    BodyForce,
+    Collider,
+    Drain,
+    MpmNodesError,
+    attached_column,
+    attachments_of,
+)
 from mpm_nodes.data.ambient import air_of, at_frame
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.graph.time import keys
+from mpm_nodes.solver.attachments import refuse_without_columns
 
 if TYPE_CHECKING:
     from mpm_nodes.solver.run import SubstepSolver
@@ -96,9 +110,15 @@ def push(run: SubstepSolver, forces: Sequence[BodyForce]) -> None:
     if run.share.several and any(force.surface for force in forces):
         raise MpmNodesError("ranks: force_air sees the matter of one rank only; take force_wind, or solve on one rank")
     refuse_unknown_attributes("solve.forces", forces, run.particles.names)
-    read = frozenset(BIRTH if name == AGE else name for force in forces for name in force.attributes)
-    run.step_context.forces, run.step_context.strongest = tuple(forces), None
-    run.step_context.further_reads = {"apply_forces": read} if read else {}
+    refuse_without_columns(forces, run.particles.names)
+    ties = [attached_column(number) for number in range(len(attachments_of(forces)))]
+    read = {BIRTH if name == AGE else name for force in forces for name in force.attributes} | {
+        each for tie in ties for each in tie
+    }
+    step, written = run.step_context, frozenset(state for state, _ in ties)
+    step.forces, step.strongest = tuple(forces), None
+    step.further_reads = {"apply_forces": frozenset(read)} if read else {}
+    step.further_writes = {"apply_forces": written} if written else {}
 
 
 def activate(run: SubstepSolver, mask: ActiveMask | None) -> None:

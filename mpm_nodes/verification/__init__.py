@@ -25,6 +25,7 @@ _MODULES = (
     "forces",
     "goals",
     "passive",
+    "attachments",
     "invariance",
     "laws",
     "elasticity",

@@ -254,3 +254,30 @@ def test_painted_parameters_and_updates_are_those_of_one_process(mpiexec, tmp_pa
         code, said = cook(tmp_path / "shot.json", "--out", tmp_path / f"out{ranks}", *(("--ranks", ranks) if ranks > 1 else ()))
         assert code == 0, said
         assert_alike(tmp_path / "out1", tmp_path / f"out{ranks}", FRAMES)
+
+
+def test_attachments_are_those_of_one_process(mpiexec, tmp_path):
+    """A bar that is tied as a whole and breaks off in part, across the borders of ranks: places to rounding, and the same events."""
+    graph = Graph(cell_size=0.1, fps=24.0, start=1, end=FRAMES)
+    matter = graph.add("material_neo_hookean", "matter", youngs_modulus=3e4)
+    bar = graph.add(
+        "emit_box", "bar", material=matter, size=(3.2, 0.3, 0.3), centre=(0.0, 0.2, 0.0), velocity=(0.4, -0.2, 0.0), jitter=0.1
+    )
+    push = graph.add(
+        "force_acceleration", "push", acceleration=(0.0, 100.0, 0.0), mask=graph.add("field_shape", "middle", radius=0.4)
+    )
+    pin = graph.add("force_attach", "pin", stiffness=1e5, breaking_force=3e3)
+    solve = graph.add("solve", "fall", sources=[bar], forces=[push, pin], precision="double")
+    graph.add("write_cache", "cache", particles=solve)
+    graph.save(tmp_path / "shot.json")
+    told = []
+    for ranks in ((), ("--ranks", 2), ("--ranks", 3)):
+        out = tmp_path / f"out{len(told)}"
+        code, said = cook(tmp_path / "shot.json", "--out", out, "--events", "jsonl", *ranks)
+        assert code == 0, said
+        events = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+        told.append([[*each["force"], *each["tied"], *each["broken"]] for each in events if each["event"] == "attachments"])
+        assert_alike(tmp_path / "out0", out, FRAMES)
+    assert len(told[0]) == FRAMES - 1 and 0 < sum(each[4] for each in told[0]) < told[0][0][3]
+    for other in told[1:]:
+        assert np.abs(np.subtract(other, told[0])).max() < 1e-6 * np.abs(told[0]).max()

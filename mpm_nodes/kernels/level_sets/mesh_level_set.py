@@ -224,6 +224,27 @@ def _on_edges(bb, bc, cc, bp, cp):
     return v, w
 
 
+@part
+def _find_nearest(p, corners, places, found):
+    best = np.inf
+    for t in range(corners.shape[0]):
+        away, _, _ = _nearest(corners, t, places[p, 0], places[p, 1], places[p, 2])
+        if away < best:
+            best, found[p] = away, t
+
+
+@compiled(fastmath=False)
+def nearest_triangles(corners, places, found):
+    """Find the triangle that is nearest to each place.
+
+    Args:
+        corners: Of the triangles, one at least, shape (m, 3, 3), float64.
+        places: Shape (n, 3), float64.
+        found: Written, shape (n,), int64.
+    """
+    parallel_for(_find_nearest, places.shape[0], (corners, places, found))
+
+
 class _Faces(NamedTuple):
     """Triangles: corners in voxels and their velocities [m/s], shape (m, 3, 3) each; whether they move."""
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from mpm_nodes.data import A, Fact, Facts, Limit, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
+from mpm_nodes.data import A, Fact, Facts, Limit, Moment, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
 from mpm_nodes.graph.declare import costs, shared_among_ranks, stage
-from mpm_nodes.solver.forces import push_particles, turns
+from mpm_nodes.solver.attachments import ATTACHMENTS, Pulled, pull_attachments
+from mpm_nodes.solver.forces import Delivered, push_particles, turns
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["apply_forces"]
@@ -42,16 +43,31 @@ def _longest_step(
     sharp = None if step.frame_at is None else turns(step.forces, begin.frame + JUST, end.frame)
     if sharp is None:
         if step.strongest is None:
-            step.strongest = push_particles(particles, step.forces, begin, 0.0)[1]
+            step.strongest = _push(particles, step, begin, 0.0)[1]
         return _reach(step, cfl)
     piece = ahead
     if sharp and end.frame > begin.frame:
         piece = min(ahead * (sharp[0] - begin.frame) / (end.frame - begin.frame), ahead)
     first = dataclasses.replace(begin, frame=begin.frame + JUST)
     last = dataclasses.replace(step.moment(piece), frame=(sharp[0] if sharp else end.frame) - JUST)
-    found = [push_particles(particles, step.forces, moment, 0.0)[1] for moment in (first, last)]
+    found = [_push(particles, step, moment, 0.0)[1] for moment in (first, last)]
     step.strongest = max(found)
     return min(_reach(step, cfl), piece)
+
+
+def _push(particles: ParticleStore, step: StepContext, moment: Moment, dt: float) -> tuple[list[Delivered], float, list[Pulled]]:
+    """Push by all forces; return what each gave, in the order of the wires, the largest acceleration, and what attachments did.
+
+    Attachments come last: what the others push them by, they hold against in the same substep.
+    """
+    pressing = [force for force in step.forces if force.attachment is None]
+    given, strongest = push_particles(particles, pressing, moment, dt) if pressing else ([], 0.0)
+    if len(pressing) == len(step.forces):
+        return given, strongest, []
+    pulled = pull_attachments(particles, step, moment, dt)
+    others, ties = iter(given), iter(pulled)
+    every = [next(others) if force.attachment is None else next(ties).given for force in step.forces]
+    return every, max(strongest, *(each.strongest for each in pulled)), pulled
 
 
 def _reach(step: StepContext, cfl: float) -> float:
@@ -63,7 +79,7 @@ def _reach(step: StepContext, cfl: float) -> float:
 @shared_among_ranks
 @stage(
     label="Apply Forces",
-    facts=(PUSHED,),
+    facts=(PUSHED, ATTACHMENTS),
     limits=(Limit("force", _longest_step, cause="a force is too strong", cure="weaken the force"),),
 )
 def apply_forces(
@@ -83,6 +99,13 @@ def apply_forces(
     """
     if not step.forces or not particles.count:
         return
-    given, step.strongest = push_particles(particles, step.forces, step.moment(0.5 * step.dt), step.dt)
+    given, step.strongest, pulled = _push(particles, step, step.moment(0.5 * step.dt), step.dt)
     impulse = tuple(part for each in given for part in each.impulse)
     step.tell(PUSHED, impulse=impulse, work=tuple(each.work for each in given))
+    if pulled:
+        step.tell(
+            ATTACHMENTS,
+            force=tuple(-part / step.frame_seconds for each in pulled for part in each.given.impulse),
+            tied=tuple(count for _, count in step.attached),
+            broken=tuple(each.broken for each in pulled),
+        )

@@ -1,0 +1,145 @@
+"""Springs that tie particles to places that may move: their pull in a substep.
+
+| symbol | meaning | unit |
+|---|---|---|
+| d, w | way of a particle from its place, velocity against it, as the substep begins | m, m/s |
+| M, k | mass of all that is tied together, and stiffness of all its ties together | kg, N/m |
+| f | angular frequency, f^2 = k / M: the same for every particle, whatever the resolution | 1/s |
+| z | damping, as a share of the critical one | - |
+
+    w <- exp(-2 z f dt) w - min(f^2, 1 / dt^2) dt d
+
+Damping is solved exactly. The spring pulls as stiffly as it is, so that it stretches by F / k under a load F, as long as f dt <= 1;
+a stiffer one brings what is tied back to its place within the substep. With dt^2 f^2 <= 1 the pair (d, w) grows in no substep.
+
+A tie breaks where its spring would pull by more than its particle's share of the breaking force F, the share of its mass: where
+min(k, M / dt^2) |d| > F. It then pulls no more.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mpm_nodes.kernels.compile.jit import compiled, part
+from mpm_nodes.kernels.compile.lend import plain
+from mpm_nodes.kernels.compile.parallel import parallel_for
+
+__all__ = ["BROKEN", "LEFT_OUT", "TOLD", "UNSEEN", "pull"]
+
+UNSEEN, BROKEN, LEFT_OUT = 0, -1, -2
+"""What became of a particle: not looked at; its tie broke; it is not tied. Above 0 it is tied: 1, on a surface 1 + the triangle."""
+
+TOLD = 6
+"""Numbers that are told of each block: impulse [N s], work [J], square of the largest acceleration [m^2/s^4], ties that broke."""
+
+
+@part
+def _on_surface(points, triangles, t, u, v, w):
+    """Return the place of a material point: corner + u (second - corner) + v (third - corner) + w normal."""
+    a, b, c = 3 * triangles[3 * t], 3 * triangles[3 * t + 1], 3 * triangles[3 * t + 2]
+    ax, ay, az = points[a], points[a + 1], points[a + 2]
+    bx, by, bz = points[b] - ax, points[b + 1] - ay, points[b + 2] - az
+    cx, cy, cz = points[c] - ax, points[c + 1] - ay, points[c + 2] - az
+    nx, ny, nz = by * cz - bz * cy, bz * cx - bx * cz, bx * cy - by * cx
+    w /= max(math.sqrt(nx * nx + ny * ny + nz * nz), 1e-300)
+    return ax + u * bx + v * cx + w * nx, ay + u * by + v * cy + w * ny, az + u * bz + v * cz + w * nz
+
+
+@part
+def _posed(pose, first, x, y, z):
+    """Return a place as a pose puts it: nine entries of a rotation and three of a translation."""
+    return (
+        pose[first] * x + pose[first + 1] * y + pose[first + 2] * z + pose[first + 9],
+        pose[first + 3] * x + pose[first + 4] * y + pose[first + 5] * z + pose[first + 10],
+        pose[first + 6] * x + pose[first + 7] * y + pose[first + 8] * z + pose[first + 11],
+    )
+
+
+@part
+def _place(ties, body, p, end):
+    """Return where the tie of a particle holds at the beginning (end 0) or the end (1) of the substep [m]."""
+    state, anchor, stride = ties
+    pose, points, triangles, surface = body
+    x, y, z = float(anchor[p]), float(anchor[stride + p]), float(anchor[2 * stride + p])
+    if surface > 0:
+        t = state[p] - 1
+        x, y, z = _on_surface(points[end], triangles, t, x, y, z)
+    return _posed(pose, 12 * end, x, y, z)
+
+
+@part
+def _nearest_image(d, period):
+    return d - period * math.floor(d / period + 0.5) if period > 0.0 else d
+
+
+@part
+def _pull_at(k, cloud, ties, where, body, numbers, told):
+    (offset, stride, cell), velocity, mass = cloud
+    ranges, corners = where
+    dt, decay, spring, square = numbers[0], numbers[1], numbers[2], numbers[3]
+    reach, strongest, near = numbers[4], numbers[5], numbers[6]
+    state = ties[0]
+    block, given = ranges[k, 2], plain(told[k])
+    cx, cy, cz = corners[block, 0], corners[block, 1], corners[block, 2]
+    for p in range(ranges[k, 0], ranges[k, 1]):
+        if state[p] <= 0:
+            continue
+        px, py, pz = _place(ties, body, p, 0)
+        x = _nearest_image(cx + cell * offset[p] - px, numbers[7])
+        y = _nearest_image(cy + cell * offset[stride + p] - py, numbers[8])
+        z = _nearest_image(cz + cell * offset[2 * stride + p] - pz, numbers[9])
+        far = math.sqrt(x * x + y * y + z * z)
+        if dt <= 0.0:
+            pull = min(square * far, strongest) if far > near else 0.0
+            given[4] = max(given[4], pull * pull)
+            continue
+        if far > reach:
+            state[p] = BROKEN
+            given[5] += 1.0
+            continue
+        qx, qy, qz = _place(ties, body, p, 1)
+        u = _nearest_image(qx - px, numbers[7]) / dt
+        v = _nearest_image(qy - py, numbers[8]) / dt
+        w = _nearest_image(qz - pz, numbers[9]) / dt
+        a, b, c = float(velocity[p]), float(velocity[stride + p]), float(velocity[2 * stride + p])
+        i = u + decay * (a - u) - spring * x
+        j = v + decay * (b - v) - spring * y
+        m = w + decay * (c - w) - spring * z
+        kilograms = float(mass[p])
+        given[0] += kilograms * (i - a)
+        given[1] += kilograms * (j - b)
+        given[2] += kilograms * (m - c)
+        given[3] += 0.5 * kilograms * (i * i + j * j + m * m - a * a - b * b - c * c)
+        pull = min(square * far, strongest) if far > near else 0.0
+        given[4] = max(given[4], pull * pull)
+        velocity[p], velocity[stride + p], velocity[2 * stride + p] = i, j, m
+
+
+@compiled(fastmath=False)
+def pull(cloud, ties, where, body, numbers, told):
+    """Pull what is tied to its places, and break what is pulled too hard.
+
+    Args:
+        cloud: As `pushing.push` takes it: placement, velocities (updated where dt is above 0), masses.
+        ties: What became of each particle, int32 (updated where ties break), and where it is tied, shape (3 stride,): a place [m],
+            or on a surface shares of two edges of the triangle and the height above it [m].
+        where: As `pushing.push` takes it.
+        body: Poses at the beginning and the end of the substep, float64, shape (24,); vertices at both times [m], float64, shape
+            (3 n,) each; triangles, int64, shape (3 m,); void where places are no surface's.
+        numbers: dt [s], 0 only to find the strongest; exp(-2 z f dt); min(f^2, 1 / dt^2) dt [1/s]; f^2 [1/s^2]; how far a tie
+            reaches before it breaks [m]; the most that it accelerates [m/s^2]; how near to its place nothing counts as strong [m];
+            how far apart periodic sides are along each axis [m], 0 for none. float64, shape (10,).
+        told: Written: of each block what `TOLD` says, shape (n, TOLD), float64.
+    """
+    told[:] = 0.0
+    (offset, stride, cell), velocity, mass = cloud
+    pose, begin, end, triangles = body
+    given = (
+        ((plain(offset), stride, cell), plain(velocity), plain(mass)),
+        (plain(ties[0]), plain(ties[1]), stride),
+        where,
+        (plain(pose), (plain(begin), plain(end)), plain(triangles), triangles.shape[0]),
+        plain(numbers),
+        told,
+    )
+    parallel_for(_pull_at, where[0].shape[0], given)

@@ -1,0 +1,224 @@
+"""Attachments in a solve: what is tied, and how the springs of its ties pull."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mpm_nodes.data import (
+    Attachment,
+    BodyForce,
+    BodyMotion,
+    Fact,
+    Facts,
+    Moment,
+    MpmNodesError,
+    Reduction,
+    StepContext,
+    attached_column,
+    attachments_of,
+)
+from mpm_nodes.graph.time import keys
+from mpm_nodes.kernels.fields import springs
+from mpm_nodes.kernels.level_sets.mesh_level_set import nearest_triangles
+from mpm_nodes.solver.drains import inside
+from mpm_nodes.solver.forces import Delivered, block_centres, placement_of
+from mpm_nodes.solver.state import ParticleStore
+
+__all__ = ["ATTACHMENTS", "Pulled", "attach", "pull_attachments", "refuse_without_columns"]
+
+ATTACHMENTS = Facts(
+    "attachments",
+    "What force_attach nodes bear, in the order of the wires.",
+    (
+        Fact("force", "N", Reduction.SUM, "Mean force of the matter on each over the frame: three numbers one after the other."),
+        Fact("tied", "", Reduction.LAST, "How many of its ties held as the last substep began."),
+        Fact("broken", "", Reduction.SUM, "How many of its ties broke in the frame."),
+    ),
+    by_rank=True,
+)
+
+JUST = 1e-6
+"""How much later than the beginning of a substep its keys are taken [frames]: a key that stands there counts."""
+NEAR = 0.25
+"""Cells from its place within which what is tied needs no shorter substep: a spring moves it there at most."""
+
+
+class Pulled(NamedTuple):
+    """What an attachment gave in a substep.
+
+    Attributes:
+        given: To the matter.
+        strongest: Largest acceleration [m/s^2].
+        broken: Ties that broke.
+    """
+
+    given: Delivered
+    strongest: float
+    broken: int
+
+
+_NOTHING = Pulled(Delivered((0.0, 0.0, 0.0), 0.0), 0.0, 0)
+
+
+# ---------------------------------------------------------------- ties
+def refuse_without_columns(forces: Sequence[BodyForce], names: Sequence[str]) -> None:
+    """Refuse attachments in a solve whose particles have no columns for them.
+
+    Raises:
+        MpmNodesError: They have none.
+    """
+    for number in range(len(attachments_of(forces))):
+        for column in attached_column(number):
+            if column not in names:
+                raise MpmNodesError(
+                    f"solve.forces: force_attach needs the column '{column}', which the particles do not have; give sources and "
+                    "emitters to nodes.attachments.with_attachments first"
+                )
+
+
+def attach(particles: ParticleStore, step: StepContext) -> None:
+    """Tie particles that no attachment has looked at, let go what an attachment without stiffness held, and find masses.
+
+    Args:
+        particles: Particles.
+        step: The substep to come.
+    """
+    held = attachments_of(step.forces)
+    if not held:
+        return
+    begin = step.moment(0.0)
+    moment = dataclasses.replace(begin, frame=begin.frame + JUST)
+    mass, found = particles.rows("mass")[0], list[float]()
+    for number, each in enumerate(held):
+        state = particles.rows(attached_column(number)[0])[0]
+        if not keys.at(each.stiffness, moment.frame) > 0.0:
+            state[:] = springs.UNSEEN
+        elif (state == springs.UNSEEN).any():
+            _tie(particles, each, number, moment)
+        holds = state > 0
+        found += [float(mass[holds | (state == springs.BROKEN)].sum(dtype=float)), float(holds.sum())]
+    totals = step.share.totals(found)
+    step.attached = tuple((float(kilograms), int(count)) for kilograms, count in totals.reshape(-1, 2))
+
+
+def _tie(particles: ParticleStore, attachment: Attachment, number: int, moment: Moment) -> None:
+    """Tie what lies in the mask of what was not looked at yet."""
+    column, place = attached_column(number)
+    state = particles.rows(column)[0]
+    marks = np.ones(particles.count, bool) if attachment.mask is None else inside(particles, attachment.mask, moment)
+    new, body = (state == springs.UNSEEN) & marks, attachment.body
+    state[(state == springs.UNSEEN) & ~marks] = springs.LEFT_OUT
+    places = particles.unpack("position")[new]
+    which = np.zeros(len(places), np.int64)
+    if body is not None and len(places):
+        rotation, translation = _pose(body, moment.frame)
+        places = (places - translation) @ rotation
+        if body.points is not None:
+            assert body.triangles is not None
+            which, places = _on_triangles(places, _points_at(body, moment.frame)[body.triangles])
+    state[new] = 1 + which
+    particles.rows(place)[:, new] = places.T
+
+
+def _on_triangles(places: np.ndarray, corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return of each place [m] the nearest triangle, and shares of two of its edges and the height above it [m], shape (n, 3)."""
+    one, other = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    normal = np.cross(one, other)
+    area = np.linalg.norm(normal, axis=1)
+    wide = np.flatnonzero(area > 1e-12 * area.max())  # what has no area has no axes
+    nearest = np.empty(len(places), np.int64)
+    nearest_triangles(np.ascontiguousarray(corners[wide]), np.ascontiguousarray(places), nearest)
+    which = wide[nearest]
+    axes = np.stack([one[which], other[which], normal[which] / area[which, None]], axis=2)
+    return which, np.linalg.solve(axes, (places - corners[which, 0])[..., None])[..., 0]
+
+
+# ---------------------------------------------------------------- bodies
+def _pose(body: BodyMotion, frame: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return rotation, shape (3, 3), and translation [m] of a body at a frame: between keys it turns about one axis."""
+    after = min(max(bisect_right(body.frames.tolist(), frame), 1), len(body.frames) - 1)
+    if len(body.frames) == 1 or frame <= body.frames[0] or frame >= body.frames[-1]:
+        end = 0 if frame <= body.frames[0] else -1
+        return _matrix(body.rotations[end]), body.translations[end]
+    first, last = body.frames[after - 1 : after + 1]
+    share = float((frame - first) / (last - first))
+    arc = [(0.0, tuple(body.rotations[after - 1]), "linear"), (1.0, tuple(body.rotations[after]), "linear")]
+    way = body.translations[after] - body.translations[after - 1]
+    return _matrix(np.array(keys.slerp(arc, share))), body.translations[after - 1] + share * way
+
+
+def _matrix(quaternion: np.ndarray) -> np.ndarray:
+    w, x, y, z = quaternion / np.linalg.norm(quaternion)
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def _points_at(body: BodyMotion, frame: float) -> np.ndarray:
+    """Return the vertices of a body's surface at a frame, before it is posed, shape (n, 3) [m]."""
+    assert body.points is not None
+    if body.points[0] is body.points[1]:
+        return np.asarray(body.points[1])
+    share = min(max(frame - body.frame + 1.0, 0.0), 1.0) if math.isfinite(frame) else 0.0
+    return np.asarray((1.0 - share) * body.points[0] + share * body.points[1])
+
+
+# ---------------------------------------------------------------- springs
+def pull_attachments(particles: ParticleStore, step: StepContext, moment: Moment, dt: float) -> list[Pulled]:
+    """Let the springs of attachments pull, and break what is pulled too hard; return what each gave.
+
+    Args:
+        particles: Particles.
+        step: The substep, before which `attach` was called.
+        moment: When keys are taken.
+        dt: [s]; 0 changes nothing, and only finds the largest acceleration.
+    """
+    held = list(zip(attachments_of(step.forces), step.attached, strict=False))
+    found = [_pull(particles, step, number, (*each, moment.frame, dt)) for number, each in enumerate(held)]
+    return found + [_NOTHING] * (len(attachments_of(step.forces)) - len(held))  # where nobody looked what is tied
+
+
+def _pull(
+    particles: ParticleStore, step: StepContext, number: int, how: tuple[Attachment, tuple[float, int], float, float]
+) -> Pulled:
+    attachment, (kilograms, count), frame, dt = how
+    stiffness, most = keys.at(attachment.stiffness, frame), keys.at(attachment.breaking_force, frame)
+    if not count or not stiffness > 0.0:
+        return _NOTHING
+    square = stiffness / kilograms
+    spring = min(square * dt, 1.0 / dt) if dt > 0.0 else 0.0
+    reach = most * dt / (kilograms * spring) if most > 0.0 and dt > 0.0 else math.inf
+    strongest = most / kilograms if most > 0.0 else math.inf
+    decay = math.exp(-2.0 * attachment.damping * math.sqrt(square) * dt)
+    period = 4.0 * particles.h * np.array(particles.period)
+    numbers = np.array([dt, decay, spring, square, reach, strongest, NEAR * particles.h, *period])
+    column, place = attached_column(number)
+    cloud = placement_of(particles), particles.array("velocity"), particles.array("mass")
+    ties, where = (particles.array(column), particles.array(place)), (particles.ranges, block_centres(particles))
+    told = np.empty((len(particles.ranges), springs.TOLD))
+    springs.pull(cloud, ties, where, _body(attachment.body, step, dt), numbers, told)
+    x, y, z, work = told[:, :4].sum(axis=0).tolist()
+    return Pulled(Delivered((x, y, z), work), math.sqrt(told[:, 4].max(initial=0.0)), int(told[:, 5].sum()))
+
+
+def _body(body: BodyMotion | None, step: StepContext, dt: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return poses, vertices and triangles as `springs.pull` takes them."""
+    none, whole = np.zeros(0), np.concatenate([np.eye(3).ravel(), np.zeros(3)])
+    if body is None:
+        return np.tile(whole, 2), none, none, np.zeros(0, np.int64)
+    frames = step.moment(0.0).frame, step.moment(dt).frame
+    pose = np.concatenate([np.concatenate([turn.ravel(), shift]) for turn, shift in (_pose(body, frame) for frame in frames)])
+    if body.points is None or body.triangles is None:
+        return pose, none, none, np.zeros(0, np.int64)
+    begin, end = (np.ascontiguousarray(_points_at(body, frame)).ravel() for frame in frames)
+    return pose, begin, end, body.triangles.ravel()
