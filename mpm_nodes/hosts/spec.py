@@ -47,7 +47,7 @@ import mpm_nodes
 from mpm_nodes.data import ATTRIBUTES, Domain, all_domains, domain_names
 from mpm_nodes.graph.declare import registry as registries
 from mpm_nodes.graph.declare.declarations import NodeDeclaration, Output, Port, StageDeclaration, members, type_name
-from mpm_nodes.graph.declare.knobs import Knob
+from mpm_nodes.graph.declare.knobs import NUMERIC, Knob
 from mpm_nodes.graph.declare.registry import Registry
 from mpm_nodes.graph.document import document, entries, substep_document
 from mpm_nodes.graph.files import strict_json
@@ -319,7 +319,7 @@ def _knob(knob: Knob, about: str = "") -> dict[str, Any]:
     record = knob.to_json()
     record["label"] = _title(knob.name)
     record["range"] = slider_range(record, None if knob.range is None else vars(knob.range))
-    record["keyable"] = record.pop("animatable")
+    record["keyable"] = record.pop("animatable") and knob.kind in NUMERIC  # hosts have curves of numbers
     record["menu"] = [{"value": choice, "label": _title(str(choice))} for choice in knob.choices]
     record["file"] = None
     if knob.kind in ("path", "output_path"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.declare.declarations import Preflight
 from mpm_nodes.graph.declare.decorators import ContentsContext, PreflightContext, node
 from mpm_nodes.graph.plan.preflight import UNKNOWN
-from mpm_nodes.graph.time.keys import KeysTravel, most
+from mpm_nodes.graph.time.keys import KeyedInSteps, KeysTravel, most
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.collider_motion import Motion, box_mesh, knob_motion, plane_mesh, sphere_mesh
 from mpm_nodes.nodes.rods import Rod
@@ -34,6 +35,8 @@ from mpm_nodes.nodes.start_inside import solids_of
 
 _Length = Range(min=0.0, exclusive_min=True, soft_max=10.0)
 _Friction = Range(min=0.0, soft_max=1.0)
+_Rule = A[CollisionRule, KeyedInSteps()]
+_Clamp = A[bool, KeyedInSteps()]
 _Adhesion = A[float, Pascals, Range(min=0.0, soft_max=10000.0), KeysTravel()]
 
 
@@ -55,21 +58,33 @@ def _solid_of(name: str) -> Preflight:
 
 def _first(told: PreflightContext) -> FrameContext:
     """Return the first frame of the shot."""
-    return FrameContext(frame=told.settings.start, settings=told.settings)
+    return FrameContext(frame=told.settings.start, settings=told.settings, keyed=told.keyed)
 
 
-def _body(collider: Collider) -> Collider:
-    """Return a collider, if it can hold what it shall clamp or stick to."""
-    _refuse_loose(collider)
-    return collider
+CHOSEN = ("rule", "clamp")
+"""Knobs that say what contact does; where one steps within a frame, the other choice begins with the next one, as bodies jump."""
+
+
+def _body(ctx: FrameContext, collider: Collider) -> Collider:
+    """Return a collider, if it can hold what it shall clamp or stick to; where keys choose, what does not fit the rule rests."""
+    if not ctx.keyed & {*CHOSEN}:
+        _refuse_loose(collider)
+        return collider
+    rule, clamp = collider.rule, collider.clamp
+    if ctx.sample_uncut is not None:
+        rule, clamp = (ctx.sample_uncut(name, ctx.frame) for name in CHOSEN)
+    adhesion = collider.adhesion if rule is CollisionRule.SEPARATE else 0.0
+    return dataclasses.replace(collider, rule=rule, clamp=clamp and rule is CollisionRule.STICKY, adhesion=adhesion)
 
 
 def _sticks(told: PreflightContext) -> dict[str, Any]:
     """Refuse what cannot clamp or stick; tell whether matter sticks to it by a strength, and why it can be no rigid body."""
     knobs = told.knobs
     body = Collider(knobs["name"], knobs["rule"], 0.0, None, clamp=knobs["clamp"], adhesion=knobs["adhesion"])
-    _refuse_loose(body)
-    fixed = [why for why, holds in (("clamps", body.clamp), ("is a plane", "shown_size" in knobs)) if holds]
+    if not told.keyed & {*CHOSEN}:
+        _refuse_loose(body)
+    clamps = body.clamp or "clamp" in told.keyed
+    fixed = [why for why, holds in (("clamps", clamps), ("is a plane", "shown_size" in knobs)) if holds]
     return {"sticks": int(most(body.adhesion) > 0.0), "fixed": tuple(fixed)}
 
 
@@ -96,10 +111,10 @@ def collide_sphere(
     rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
     orientation: Orientation = UNTURNED,
     radius: A[float, Metres, _Length] = 0.5,
-    rule: CollisionRule = CollisionRule.SEPARATE,
+    rule: _Rule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
     adhesion: _Adhesion = 0.0,
-    clamp: bool = False,
+    clamp: _Clamp = False,
     name: str = "sphere",
 ) -> Collider:
     """Collide with a ball; key its centre or rotation to move it.
@@ -109,7 +124,7 @@ def collide_sphere(
         rotation: Turns about x, then y, then z; a spinning ball drags what sticks to it.
         orientation: Turns by a quaternion (w, x, y, z), in place of the angles.
         radius: Radius; it stays the same within a frame.
-        rule: What contact does to the velocity.
+        rule: What contact does to the velocity; keys that step change it, and `clamp`, from frame to frame.
         friction: Coulomb coefficient, for the rule separate.
         adhesion: Tension by which matter sticks before it lets go, for the rule separate; it adds to what friction presses by.
         clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
@@ -120,9 +135,10 @@ def collide_sphere(
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation, "orientation": orientation})
     shape = motion.shape(SPHERE, (0.5 * _solid(ctx, 2.0 * radius),))
     return _body(
+        ctx,
         Collider(
             name, rule, friction, shape, motion.at_end(sphere_mesh(radius)), clamp=clamp, adhesion=adhesion, still=not ctx.keyed
-        )
+        ),
     )
 
 
@@ -140,10 +156,10 @@ def collide_box(
     rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
     orientation: Orientation = UNTURNED,
     size: A[Vec3, Metres, _Length] = (1.0, 1.0, 1.0),
-    rule: CollisionRule = CollisionRule.SEPARATE,
+    rule: _Rule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
     adhesion: _Adhesion = 0.0,
-    clamp: bool = False,
+    clamp: _Clamp = False,
     name: str = "box",
 ) -> Collider:
     """Collide with a box, however thin; key its centre or rotation to move it.
@@ -154,7 +170,7 @@ def collide_box(
         orientation: Turns by a quaternion (w, x, y, z), in place of the angles.
         size: Edge lengths; what is thinner collides as if it were a 25th of a cell thick. Explicit substeps keep the two sides
             of a plate apart.
-        rule: What contact does to the velocity.
+        rule: What contact does to the velocity; keys that step change it, and `clamp`, from frame to frame.
         friction: Coulomb coefficient, for the rule separate.
         adhesion: Tension by which matter sticks before it lets go, for the rule separate; it adds to what friction presses by.
         clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
@@ -165,6 +181,7 @@ def collide_box(
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation, "orientation": orientation})
     half = tuple(0.5 * _solid(ctx, edge) for edge in size)
     return _body(
+        ctx,
         Collider(
             name,
             rule,
@@ -174,7 +191,7 @@ def collide_box(
             clamp=clamp,
             adhesion=adhesion,
             still=not ctx.keyed,
-        )
+        ),
     )
 
 
@@ -194,10 +211,10 @@ def collide_capsule(
     orientation: Orientation = UNTURNED,
     radius: A[float, Metres, _Length] = 0.1,
     length: A[float, Metres, Range(min=0.0, soft_max=10.0)] = 0.5,
-    rule: CollisionRule = CollisionRule.SEPARATE,
+    rule: _Rule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
     adhesion: _Adhesion = 0.0,
-    clamp: bool = False,
+    clamp: _Clamp = False,
     name: str = "capsule",
 ) -> Collider:
     """Collide with a cylinder with round ends; key its centre or rotation to move it.
@@ -208,7 +225,7 @@ def collide_capsule(
         orientation: Turns by a quaternion (w, x, y, z), in place of the angles.
         radius: Radius of the cylinder and of its ends.
         length: Length of the axis between the centres of the ends.
-        rule: What contact does to the velocity.
+        rule: What contact does to the velocity; keys that step change it, and `clamp`, from frame to frame.
         friction: Coulomb coefficient, for the rule separate.
         adhesion: Tension by which matter sticks before it lets go, for the rule separate; it adds to what friction presses by.
         clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
@@ -219,6 +236,7 @@ def collide_capsule(
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation, "orientation": orientation})
     shape = motion.shape(CAPSULE, (0.5 * _solid(ctx, 2.0 * radius), 0.5 * length))
     return _body(
+        ctx,
         Collider(
             name,
             rule,
@@ -228,7 +246,7 @@ def collide_capsule(
             clamp=clamp,
             adhesion=adhesion,
             still=not ctx.keyed,
-        )
+        ),
     )
 
 
@@ -246,10 +264,10 @@ def collide_plane(
     rotation: A[Vec3, Degrees] = (0.0, 0.0, 0.0),
     orientation: Orientation = UNTURNED,
     shown_size: A[float, Metres, _Length] = 4.0,
-    rule: CollisionRule = CollisionRule.SEPARATE,
+    rule: _Rule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
     adhesion: _Adhesion = 0.0,
-    clamp: bool = False,
+    clamp: _Clamp = False,
     name: str = "plane",
 ) -> Collider:
     """Collide with the half space below a plane; key its centre or rotation to move it.
@@ -259,7 +277,7 @@ def collide_plane(
         rotation: Turns about x, then y, then z; before turning, the plane is horizontal, its solid side below.
         orientation: Turns by a quaternion (w, x, y, z), in place of the angles.
         shown_size: Edge of the square that shows it; it collides everywhere.
-        rule: What contact does to the velocity.
+        rule: What contact does to the velocity; keys that step change it, and `clamp`, from frame to frame.
         friction: Coulomb coefficient, for the rule separate.
         adhesion: Tension by which matter sticks before it lets go, for the rule separate; it adds to what friction presses by.
         clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
@@ -269,6 +287,7 @@ def collide_plane(
 
     motion = knob_motion(ctx, {"centre": centre}, {"rotation": rotation, "orientation": orientation})
     return _body(
+        ctx,
         Collider(
             name,
             rule,
@@ -278,7 +297,7 @@ def collide_plane(
             clamp=clamp,
             adhesion=adhesion,
             still=not ctx.keyed,
-        )
+        ),
     )
 
 
@@ -319,10 +338,10 @@ def collide_vdb(
     orientation: Orientation = UNTURNED,
     scale: A[float, Unitless, _Length] = 1.0,
     resample: bool = False,
-    rule: CollisionRule = CollisionRule.SEPARATE,
+    rule: _Rule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
     adhesion: _Adhesion = 0.0,
-    clamp: bool = False,
+    clamp: _Clamp = False,
     name: str = "",
 ) -> Collider:
     """Collide with the level set in a .vdb file, or with a numbered sequence of them.
@@ -338,7 +357,7 @@ def collide_vdb(
         orientation: Turns by a quaternion (w, x, y, z), in place of the angles.
         scale: Factor on all lengths of the file, for files that are not in metres.
         resample: Rebuild the distances of a level set whose voxels are not cubes.
-        rule: What contact does to the velocity.
+        rule: What contact does to the velocity; keys that step change it, and `clamp`, from frame to frame.
         friction: Coulomb coefficient, for the rule separate.
         adhesion: Tension by which matter sticks before it lets go, for the rule separate; it adds to what friction presses by.
         clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
@@ -354,6 +373,7 @@ def collide_vdb(
     motion = knob_motion(ctx, {"translate": translate}, {"rotation": rotation, "orientation": orientation})
     shape = motion.shape(LEVEL_SET, (), tuple(one.level_set for one in bodies), times)
     return _body(
+        ctx,
         Collider(
             name or path.stem,
             rule,
@@ -363,7 +383,7 @@ def collide_vdb(
             clamp=clamp,
             adhesion=adhesion,
             still=not (ctx.keyed or sequence),
-        )
+        ),
     )
 
 
@@ -393,10 +413,10 @@ def collide_usd(
     voxel_size: A[float, Metres, Range(min=0.0, soft_max=0.1)] = 0.0,
     thickness: A[float, Metres, Range(min=0.0, soft_max=0.1)] = 0.0,
     frame_offset: A[float, Unitless] = 0.0,
-    rule: CollisionRule = CollisionRule.SEPARATE,
+    rule: _Rule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, _Friction] = 0.0,
     adhesion: _Adhesion = 0.0,
-    clamp: bool = False,
+    clamp: _Clamp = False,
     name: str = "",
 ) -> Collider:
     """Collide with the meshes of a USD stage: still, moved as a rigid body, or deforming.
@@ -411,7 +431,7 @@ def collide_usd(
             those are thinner still, an eighth for a mesh that keeps its shape or is a thin sheet by a tenth of its area.
         thickness: 0 for closed meshes; a sheet without an inside becomes a shell of this thickness.
         frame_offset: Added to the frame number before the stage is read.
-        rule: What contact does to the velocity.
+        rule: What contact does to the velocity; keys that step change it, and `clamp`, from frame to frame.
         friction: Coulomb coefficient, for the rule separate.
         adhesion: Tension by which matter sticks before it lets go, for the rule separate; it adds to what friction presses by.
         clamp: With the rule sticky: hold and carry along what lies inside, as a clamped end; else it is pushed out.
@@ -427,6 +447,7 @@ def collide_usd(
     motion: Motion = body.motion
     shape = motion.shape(LEVEL_SET, (), body.level_sets, body.times)
     return _body(
+        ctx,
         Collider(
             title,
             rule,
@@ -437,5 +458,5 @@ def collide_usd(
             adhesion=adhesion,
             still=body.still and not ctx.keyed,
             points_before=body.before,
-        )
+        ),
     )

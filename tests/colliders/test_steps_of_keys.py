@@ -7,6 +7,8 @@ import pytest
 
 from mpm_nodes import Graph, execute
 from mpm_nodes.data import FrameContext, GraphSettings
+from mpm_nodes.graph.cook.evaluator import Evaluator
+from mpm_nodes.graph.plan.validate import validate
 from mpm_nodes.graph.time import keys
 from mpm_nodes.nodes import collide
 from mpm_nodes.solver.frame_progress import COLLAPSE, LEAST_COLLAPSE, FrameProgress, TooManySubsteps
@@ -91,6 +93,55 @@ def test_matter_is_let_go_without_velocity(clamp, moved):
     assert np.linalg.norm(found["velocity"], axis=1).max() < 2.0 * 9.81 * 4 / 24
     assert max(count.values()) <= 2 * count[2]
     assert found["position"][:, 1].max() < 1.1
+
+
+# ---------------------------------------------------------------- keys of choices
+def ceiling(**keyed):
+    """Return a cube of jelly that hangs on a box above it, some of whose knobs have keys."""
+    graph = Graph(cell_size=0.05, fps=24, start=1, end=7)
+    gel = graph.add("material_neo_hookean", "gel", youngs_modulus=1e5)
+    cube = graph.add("emit_box", "cube", material=gel, size=(0.2, 0.2, 0.2), centre=(0.0, 0.9, 0.0))
+    roof = graph.add("collide_box", "roof", size=(0.4, 0.2, 0.4), centre=(0.0, 1.1, 0.0), **{"rule": "sticky", **keyed})
+    graph.add("solve", "hang", sources=[cube], colliders=[roof])
+    return graph
+
+
+def test_a_rule_steps_to_another():
+    """What sticks to a ceiling falls freely from the frame of the key on, and not before."""
+    graph, speeds = ceiling(rule={"keys": [[1, "sticky", "step"], [5, "separate", "step"]]}), {}
+    evaluator = Evaluator(graph)
+    for frame in range(1, 8):
+        speeds[frame] = evaluator.value("hang.particles", frame)["velocity"][:, 1].mean()
+    assert abs(speeds[5]) < 0.1 and speeds[7] - speeds[5] == pytest.approx(-9.81 * 2 / 24, rel=0.1)
+
+
+def test_what_does_not_fit_the_rule_of_the_moment_rests():
+    """A clamp and an adhesion that are valid by turns: each counts under its rule, and neither check nor cook refuses the other."""
+    rows = [[1, "sticky", "step"], [3, "separate", "step"], [5, "slip", "step"]]
+    graph = ceiling(rule={"keys": rows}, clamp=True, adhesion=500.0)
+    assert not validate(graph)
+    evaluator = Evaluator(graph)
+    made = {frame: evaluator.value("roof", frame) for frame in range(1, 8)}
+    told = {frame: (body.rule.value, body.clamp, body.adhesion) for frame, body in made.items()}
+    held, stuck, slips = ("sticky", True, 0.0), ("separate", False, 500.0), ("slip", False, 0.0)
+    assert told == {1: held, 2: held, 3: held, 4: stuck, 5: stuck, 6: slips, 7: slips}
+    graph = ceiling(clamp={"keys": [[1, True, "step"], [4, False, "step"]]})
+    evaluator = Evaluator(graph)
+    assert [evaluator.value("roof", frame).clamp for frame in range(1, 7)] == [True] * 4 + [False] * 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([[1, "sticky", "linear"], [5, "separate", "step"]], "at frame 1 goes linear to another choice"),
+        ([[1, "sticky", "step"], [5, "glue", "step"]], "at frame 5 is not one of the choices"),
+        ([[1, "sticky", "step"], [5, None, "step"]], "at frame 5 has no value"),
+    ],
+)
+def test_keys_of_a_choice_step_between_choices(rows, says):
+    problems = [str(problem) for problem in validate(ceiling(rule={"keys": rows}))]
+    assert len(problems) == 1 and says in problems[0]
+    assert "cannot be keyframed" in str(validate(ceiling(name={"keys": [[1, "a", "step"]]}))[0])
 
 
 # ---------------------------------------------------------------- a dt that collapses

@@ -257,7 +257,7 @@ def test_painted_parameters_and_updates_are_those_of_one_process(mpiexec, tmp_pa
 
 
 def test_attachments_are_those_of_one_process(mpiexec, tmp_path):
-    """A bar that is tied as a whole and breaks off in part, across the borders of ranks: places to rounding, and the same events."""
+    """A bar that is tied as a whole and breaks off in part, across the borders of ranks: the same places and events."""
     graph = Graph(cell_size=0.1, fps=24.0, start=1, end=FRAMES)
     matter = graph.add("material_neo_hookean", "matter", youngs_modulus=3e4)
     bar = graph.add(

@@ -176,6 +176,7 @@ class PreflightContext:
         kept: Where the node keeps what its cook will need as well.
         ranks: How many processes cook the solves together.
         names: By port, the names of the wired nodes.
+        keyed: Names of the knobs that have keys.
     """
 
     knobs: Mapping[str, Any]
@@ -184,6 +185,7 @@ class PreflightContext:
     kept: Kept = NOTHING_KEPT
     ranks: int = 1
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    keyed: frozenset[str] = frozenset()
 
     def total(self, port: str, fact: str) -> int:
         """Return the sum of a fact over the nodes that are wired into a port."""

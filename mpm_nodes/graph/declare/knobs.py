@@ -51,6 +51,7 @@ class Knob:
         keys_travel: Whether a keyed value is handed on with its keys.
         turns: Whether a vector is a quaternion.
         corner: Of a vector that is a corner of a box along the axes: the knob of the opposite one. Else "".
+        steps: Whether a choice, or what is on or off, may hold keys that step.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Knob:
     keys_travel: bool = False
     turns: bool = False
     corner: str = ""
+    steps: bool = False
 
     @property
     def required(self) -> bool:
@@ -77,7 +79,7 @@ class Knob:
     @property
     def animatable(self) -> bool:
         """Whether the knob may hold a key list."""
-        return self.kind in NUMERIC and not self.constant
+        return (self.kind in NUMERIC and not self.constant) or self.steps
 
     @property
     def axes(self) -> str:
@@ -125,6 +127,8 @@ class Knob:
         value = keys.slerp(raw["keys"], frame) if self.turns else keys.sample(raw["keys"], frame)
         if isinstance(value, tuple):
             return tuple(self.element(component) for component in value)
+        if self.steps:
+            return self.convert(value)
         return round(value) if self.kind == "int" else self.element(value)
 
     def keyed_value(self, raw: Any) -> Any:
@@ -185,7 +189,9 @@ class Knob:
         shape = keys.key_list_problem(raw)
         if shape is not None:
             return shape[0], shape[1], "write the keys in order of frames"
-        for frame, value, _ in raw["keys"]:
+        for frame, value, mode in raw["keys"]:
+            if self.steps and mode != "step":
+                return f"at frame {frame:g} goes {mode} to another choice", 'keys of the interpolation "step"', "make it a step"
             fault = ("has no value", self.allowed(), "give a value") if value is None else self.fault(value)
             if keys.is_keyed(value):
                 fault = "holds a key list within a key list", self.allowed(), "give one value a key"
@@ -325,7 +331,8 @@ def knob_from_hint(name: str, hint: Any, default: Any, doc: str) -> Knob | None:
     travel = any(isinstance(item, keys.KeysTravel) for item in metadata)
     turns = any(isinstance(item, Quaternion) for item in metadata)
     corner = next((item.opposite for item in metadata if isinstance(item, Corner)), "")
-    shape |= {"constant": constant, "keys_travel": travel, "turns": turns, "corner": corner}
+    steps = shape["kind"] in ("bool", "enum") and any(isinstance(item, keys.KeyedInSteps) for item in metadata)
+    shape |= {"constant": constant, "keys_travel": travel, "turns": turns, "corner": corner, "steps": steps}
     return Knob(name=name, default=default, unit=unit, range=limits, doc=doc, optional=optional, **shape)
 
 

@@ -96,7 +96,8 @@ def estimate(
         names = {port: tuple(source for source, _ in wires) for port, wires in node.inputs.items()}
         preflight = node.declaration.preflight
         try:
-            told = {} if preflight is None else preflight(PreflightContext(node.knobs(frame), settings, inputs, kept, ranks, names))
+            given = PreflightContext(node.knobs(frame), settings, inputs, kept, ranks, names, node.keyed)
+            told = {} if preflight is None else preflight(given)
         except OverflowError as error:
             problem = Problem(
                 node.id, "is of a size that numbers do not hold", cure="give it a smaller size, or raise settings.cell_size"

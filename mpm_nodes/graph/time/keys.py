@@ -4,8 +4,9 @@ A key's interpolation shapes the curve from that key to the next: "step" holds, 
 and out (3 s^2 - 2 s^3). Before the first key and after the last one the value is constant. Quaternions turn at an even rate
 where vectors go straight.
 
-Every number may be keyed unless its declaration says `NotKeyable`. A node is called again with the values of each frame;
-a knob that `KeysTravel` hands its keys on inside the value, for whoever uses it to sample at every substep.
+Every number may be keyed unless its declaration says `NotKeyable`, and a choice if it says `KeyedInSteps`. A node is called
+again with the values of each frame; a knob that `KeysTravel` hands its keys on inside the value, for whoever uses it to sample at
+every substep.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ class NotKeyable:
 @dataclass(frozen=True)
 class KeysTravel:
     """Marks a number whose keys travel with the value: the node gets a `KeyedNumber` or `KeyedVector` where it is keyed."""
+
+
+@dataclass(frozen=True)
+class KeyedInSteps:
+    """Marks a choice, or what is on or off, that takes keys: all of them "step", since there is nothing between two choices."""
 
 
 @dataclass(frozen=True)
