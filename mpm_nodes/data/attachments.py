@@ -44,7 +44,7 @@ class Attachment:
     Attributes:
         stiffness: Of all its ties together [N/m]; may carry keys. At 0 it lets go, and ties anew when it is above 0 again.
         damping: Share of the critical damping of what is tied.
-        breaking_force: Of all its ties together [N], 0 for none; may carry keys.
+        breaking_force: Pull of all its springs together at which its ties break [N], 0 for none; may carry keys.
         mask: Field that is above 1/2 where particles are tied; None: everywhere.
         body: What they are tied to; None: their places.
     """

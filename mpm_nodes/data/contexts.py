@@ -97,8 +97,8 @@ class StepContext:
         frame_at: Returns the (fractional) frame at simulated seconds; None where there are no frames.
         frame_seconds: Simulated seconds that the frame takes.
         further_reads: Fields of particles that stages read besides those that they declare, by stage: those that forces name.
-        further_writes: Fields of particles that stages write besides, likewise.
-        attached: Of each attachment the mass of what was tied, broken ties too [kg], and how many ties hold, as the substep begins.
+        attached: Of each attachment the mass of what is tied [kg], and how many particles these are, as the substep begins.
+        pulled: What each attachment gave in the substep (`solver.attachments.Pulled`), once it has.
         share: What this process agrees on with others where a simulation runs on several (`solver.ranks.share.Share`).
         checked: Whether stages are run twice to catch declarations that lie; they may also raise where what must hold does not.
         advise: Returns what to do about a limit of dt, half a sentence: its name, and what it is due to.
@@ -130,8 +130,8 @@ class StepContext:
     frame_at: Callable[[float], float] | None = None
     frame_seconds: float = 1.0
     further_reads: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    further_writes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     attached: tuple[tuple[float, int], ...] = ()
+    pulled: tuple[Any, ...] = ()
     share: SingleRank = SINGLE_RANK
     checked: bool = False
     advise: Callable[[str, str], str] = lambda limit, name: ""

@@ -63,17 +63,16 @@ def force_attach(
 ) -> BodyForce:
     """Tie matter by springs to its place, or to a collider that moves and deforms, until they break or a key lets go.
 
-    Particles are tied where they are when it first acts, or comes in later: each to its place, or to the point of the collider that
-    is there. Stiffness and breaking force are those of all ties together, which share them by mass: finer particles bear the same.
-    A tie breaks for good where its spring pulls by more than its share: even loads break all at the breaking force, uneven ones
-    peel them off.
+    Particles are tied where they are when it first acts, or come in later: each to its place, or to the point of the collider that
+    is there. The stiffness is that of all ties together, which share it by mass: finer particles hang as deep. What pulls at all of
+    them together breaks them, at once and for good; where a region is to be peeled off, take the adhesion of a collider.
 
     Args:
         mask: Particles are tied where it is above 1/2; without it all are.
         collider: What they are tied to, wherever it moves; meshes that deform take them along. It need not be wired into the solve.
         stiffness: Of the springs together; a key of 0 lets go, and one above it then ties anew.
         damping: Of the springs: at 1 what is tied comes back without swinging, at 0 it swings on.
-        breaking_force: Force at which ties break; 0: none does.
+        breaking_force: Force of the springs on all that is tied at which the ties break; 0: they never do.
 
     Raises:
         MpmNodesError: The mask is a field of vectors.

@@ -30,17 +30,16 @@ from mpm_nodes.solver.drains import inside
 from mpm_nodes.solver.forces import Delivered, block_centres, placement_of
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["ATTACHMENTS", "Pulled", "attach", "pull_attachments", "refuse_without_columns"]
+__all__ = ["ATTACHMENTS", "Pulled", "attach", "pull_attachments", "refuse_without_columns", "sever"]
 
 ATTACHMENTS = Facts(
     "attachments",
     "What force_attach nodes bear, in the order of the wires.",
     (
         Fact("force", "N", Reduction.SUM, "Mean force of the matter on each over the frame: three numbers one after the other."),
-        Fact("tied", "", Reduction.LAST, "How many of its ties held as the last substep began."),
+        Fact("tied", "", Reduction.LAST, "How many of its ties hold."),
         Fact("broken", "", Reduction.SUM, "How many of its ties broke in the frame."),
     ),
-    by_rank=True,
 )
 
 JUST = 1e-6
@@ -55,15 +54,15 @@ class Pulled(NamedTuple):
     Attributes:
         given: To the matter.
         strongest: Largest acceleration [m/s^2].
-        broken: Ties that broke.
+        spring: Impulse of its springs without their damping [N s].
     """
 
     given: Delivered
     strongest: float
-    broken: int
+    spring: tuple[float, float, float]
 
 
-_NOTHING = Pulled(Delivered((0.0, 0.0, 0.0), 0.0), 0.0, 0)
+_NOTHING = Pulled(Delivered((0.0, 0.0, 0.0), 0.0), 0.0, (0.0, 0.0, 0.0))
 
 
 # ---------------------------------------------------------------- ties
@@ -97,14 +96,16 @@ def attach(particles: ParticleStore, step: StepContext) -> None:
     mass, found = particles.rows("mass")[0], list[float]()
     for number, each in enumerate(held):
         state = particles.rows(attached_column(number)[0])[0]
+        is_broken = keys.most(each.breaking_force) > 0.0 and step.share.any(bool((state == springs.BROKEN).any()))
         if not keys.at(each.stiffness, moment.frame) > 0.0:
             state[:] = springs.UNSEEN
+        elif is_broken:  # what comes later is not tied by it
+            state[state == springs.UNSEEN] = springs.LEFT_OUT
         elif (state == springs.UNSEEN).any():
             _tie(particles, each, number, moment)
-        holds = state > 0
-        found += [float(mass[holds | (state == springs.BROKEN)].sum(dtype=float)), float(holds.sum())]
+        found += [float(mass[state > 0].sum(dtype=float)), float((state > 0).sum())]
     totals = step.share.totals(found)
-    step.attached = tuple((float(kilograms), int(count)) for kilograms, count in totals.reshape(-1, 2))
+    step.attached, step.pulled = tuple((float(kilograms), int(count)) for kilograms, count in totals.reshape(-1, 2)), ()
 
 
 def _tie(particles: ParticleStore, attachment: Attachment, number: int, moment: Moment) -> None:
@@ -175,7 +176,7 @@ def _points_at(body: BodyMotion, frame: float) -> np.ndarray:
 
 # ---------------------------------------------------------------- springs
 def pull_attachments(particles: ParticleStore, step: StepContext, moment: Moment, dt: float) -> list[Pulled]:
-    """Let the springs of attachments pull, and break what is pulled too hard; return what each gave.
+    """Let the springs of attachments pull; return what each gave.
 
     Args:
         particles: Particles.
@@ -192,23 +193,44 @@ def _pull(
     particles: ParticleStore, step: StepContext, number: int, how: tuple[Attachment, tuple[float, int], float, float]
 ) -> Pulled:
     attachment, (kilograms, count), frame, dt = how
-    stiffness, most = keys.at(attachment.stiffness, frame), keys.at(attachment.breaking_force, frame)
+    stiffness = keys.at(attachment.stiffness, frame)
     if not count or not stiffness > 0.0:
         return _NOTHING
     square = stiffness / kilograms
-    spring = min(square * dt, 1.0 / dt) if dt > 0.0 else 0.0
-    reach = most * dt / (kilograms * spring) if most > 0.0 and dt > 0.0 else math.inf
-    strongest = most / kilograms if most > 0.0 else math.inf
     decay = math.exp(-2.0 * attachment.damping * math.sqrt(square) * dt)
-    period = 4.0 * particles.h * np.array(particles.period)
-    numbers = np.array([dt, decay, spring, square, reach, strongest, NEAR * particles.h, *period])
+    spring = min(square * dt, 1.0 / dt) if dt > 0.0 else 0.0
+    numbers = np.array([dt, decay, spring, square, NEAR * particles.h, *(4.0 * particles.h * np.array(particles.period))])
     column, place = attached_column(number)
     cloud = placement_of(particles), particles.array("velocity"), particles.array("mass")
     ties, where = (particles.array(column), particles.array(place)), (particles.ranges, block_centres(particles))
     told = np.empty((len(particles.ranges), springs.TOLD))
     springs.pull(cloud, ties, where, _body(attachment.body, step, dt), numbers, told)
-    x, y, z, work = told[:, :4].sum(axis=0).tolist()
-    return Pulled(Delivered((x, y, z), work), math.sqrt(told[:, 4].max(initial=0.0)), int(told[:, 5].sum()))
+    x, y, z, work, _, *own = told.sum(axis=0).tolist()
+    return Pulled(Delivered((x, y, z), work), math.sqrt(told[:, 4].max(initial=0.0)), tuple(own))
+
+
+def sever(particles: ParticleStore, step: StepContext) -> None:
+    """Break the ties of attachments whose springs pulled too hard in a substep, and tell what all of them bear.
+
+    Args:
+        particles: Particles.
+        step: The substep that is over; its stage `apply_forces` left there what attachments did.
+    """
+    held = attachments_of(step.forces)
+    if not held:
+        return
+    pulled = step.pulled or (_NOTHING,) * len(held)  # a rank without particles pulls at none
+    totals = step.share.totals([part for each in pulled for part in (*each.given.impulse, *each.spring)]).reshape(-1, 6)
+    frame, tied, broken = step.moment(0.5 * step.dt).frame, list[int](), list[int]()
+    for number, (each, total, (_, count)) in enumerate(zip(held, totals, step.attached, strict=True)):
+        most = keys.at(each.breaking_force, frame)
+        breaks = most > 0.0 and float(np.linalg.norm(total[3:])) > most * step.dt
+        if breaks:
+            state = particles.rows(attached_column(number)[0])[0]
+            state[state > 0] = springs.BROKEN
+        tied, broken = [*tied, 0 if breaks else count], [*broken, count if breaks else 0]
+    force = tuple((-totals[:, :3] / step.frame_seconds).ravel().tolist())
+    step.tell(ATTACHMENTS, force=force, tied=tuple(tied), broken=tuple(broken))
 
 
 def _body(body: BodyMotion | None, step: StepContext, dt: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -37,8 +37,8 @@ def run_checked(
     """
     report = step.report
     before, facts = _Moment(stores), report.save()
-    reads = planned.reads | _further(planned, step.further_reads)
-    writes = planned.writes | _further(planned, step.further_writes)
+    further = {name for part in planned.parts for name in step.further_reads.get(part.declaration.id, ())}
+    reads, writes = planned.reads | {("particles", name) for name in further}, planned.writes
     outputs: list[dict[Any, np.ndarray]] = []
     for seed in (1, 2):
         before.restore()
@@ -69,11 +69,6 @@ def run_checked(
             )
     before.restore()
     call()
-
-
-def _further(planned: PlannedStage | FusedStage, named: Mapping[str, frozenset[str]]) -> frozenset[Array]:
-    """Return the fields of particles that its stages read or write besides those that they declare."""
-    return frozenset(("particles", name) for part in planned.parts for name in named.get(part.declaration.id, ()))
 
 
 def _check_facts(planned: PlannedStage | FusedStage, report: Report) -> None:

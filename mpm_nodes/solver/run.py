@@ -28,7 +28,7 @@ from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.graph.time.clock import Clock, FrameClock
 from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.advice import Advice
-from mpm_nodes.solver.attachments import attach
+from mpm_nodes.solver.attachments import attach, sever
 from mpm_nodes.solver.auto_steps import choose_again
 from mpm_nodes.solver.candidates import Candidates
 from mpm_nodes.solver.checked import run_checked
@@ -339,6 +339,7 @@ class SubstepSolver:
         update_attributes(self.particles, step.updates, step)
         exchange_goals(self.particles, step)
         self.run_stages(dt, time_left, check_cancel, keep)
+        sever(self.particles, step)
         if step.dt < time_left * (1.0 - 1e-9) or step.dt > tried.own_dt:
             tried.own_dt = step.dt  # what is left of a frame says nothing of the pace
         end = self.time + step.dt

@@ -115,10 +115,8 @@ def push(run: SubstepSolver, forces: Sequence[BodyForce]) -> None:
     read = {BIRTH if name == AGE else name for force in forces for name in force.attributes} | {
         each for tie in ties for each in tie
     }
-    step, written = run.step_context, frozenset(state for state, _ in ties)
-    step.forces, step.strongest = tuple(forces), None
-    step.further_reads = {"apply_forces": frozenset(read)} if read else {}
-    step.further_writes = {"apply_forces": written} if written else {}
+    run.step_context.forces, run.step_context.strongest = tuple(forces), None
+    run.step_context.further_reads = {"apply_forces": frozenset(read)} if read else {}
 
 
 def activate(run: SubstepSolver, mask: ActiveMask | None) -> None:

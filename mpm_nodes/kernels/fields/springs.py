@@ -11,9 +11,6 @@
 
 Damping is solved exactly. The spring pulls as stiffly as it is, so that it stretches by F / k under a load F, as long as f dt <= 1;
 a stiffer one brings what is tied back to its place within the substep. With dt^2 f^2 <= 1 the pair (d, w) grows in no substep.
-
-A tie breaks where its spring would pull by more than its particle's share of the breaking force F, the share of its mass: where
-min(k, M / dt^2) |d| > F. It then pulls no more.
 """
 
 from __future__ import annotations
@@ -29,8 +26,9 @@ __all__ = ["BROKEN", "LEFT_OUT", "TOLD", "UNSEEN", "pull"]
 UNSEEN, BROKEN, LEFT_OUT = 0, -1, -2
 """What became of a particle: not looked at; its tie broke; it is not tied. Above 0 it is tied: 1, on a surface 1 + the triangle."""
 
-TOLD = 6
-"""Numbers that are told of each block: impulse [N s], work [J], square of the largest acceleration [m^2/s^4], ties that broke."""
+TOLD = 8
+"""Numbers that are told of each block: impulse [N s], work [J], square of the largest acceleration [m^2/s^4], and the impulse
+that is left without damping [N s]."""
 
 
 @part
@@ -76,8 +74,7 @@ def _nearest_image(d, period):
 def _pull_at(k, cloud, ties, where, body, numbers, told):
     (offset, stride, cell), velocity, mass = cloud
     ranges, corners = where
-    dt, decay, spring, square = numbers[0], numbers[1], numbers[2], numbers[3]
-    reach, strongest, near = numbers[4], numbers[5], numbers[6]
+    dt, decay, spring, square, near = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
     state = ties[0]
     block, given = ranges[k, 2], plain(told[k])
     cx, cy, cz = corners[block, 0], corners[block, 1], corners[block, 2]
@@ -85,22 +82,18 @@ def _pull_at(k, cloud, ties, where, body, numbers, told):
         if state[p] <= 0:
             continue
         px, py, pz = _place(ties, body, p, 0)
-        x = _nearest_image(cx + cell * offset[p] - px, numbers[7])
-        y = _nearest_image(cy + cell * offset[stride + p] - py, numbers[8])
-        z = _nearest_image(cz + cell * offset[2 * stride + p] - pz, numbers[9])
+        x = _nearest_image(cx + cell * offset[p] - px, numbers[5])
+        y = _nearest_image(cy + cell * offset[stride + p] - py, numbers[6])
+        z = _nearest_image(cz + cell * offset[2 * stride + p] - pz, numbers[7])
         far = math.sqrt(x * x + y * y + z * z)
+        if far > near:
+            given[4] = max(given[4], square * square * far * far)
         if dt <= 0.0:
-            pull = min(square * far, strongest) if far > near else 0.0
-            given[4] = max(given[4], pull * pull)
-            continue
-        if far > reach:
-            state[p] = BROKEN
-            given[5] += 1.0
             continue
         qx, qy, qz = _place(ties, body, p, 1)
-        u = _nearest_image(qx - px, numbers[7]) / dt
-        v = _nearest_image(qy - py, numbers[8]) / dt
-        w = _nearest_image(qz - pz, numbers[9]) / dt
+        u = _nearest_image(qx - px, numbers[5]) / dt
+        v = _nearest_image(qy - py, numbers[6]) / dt
+        w = _nearest_image(qz - pz, numbers[7]) / dt
         a, b, c = float(velocity[p]), float(velocity[stride + p]), float(velocity[2 * stride + p])
         i = u + decay * (a - u) - spring * x
         j = v + decay * (b - v) - spring * y
@@ -110,25 +103,26 @@ def _pull_at(k, cloud, ties, where, body, numbers, told):
         given[1] += kilograms * (j - b)
         given[2] += kilograms * (m - c)
         given[3] += 0.5 * kilograms * (i * i + j * j + m * m - a * a - b * b - c * c)
-        pull = min(square * far, strongest) if far > near else 0.0
-        given[4] = max(given[4], pull * pull)
+        given[5] -= kilograms * spring * x
+        given[6] -= kilograms * spring * y
+        given[7] -= kilograms * spring * z
         velocity[p], velocity[stride + p], velocity[2 * stride + p] = i, j, m
 
 
 @compiled(fastmath=False)
 def pull(cloud, ties, where, body, numbers, told):
-    """Pull what is tied to its places, and break what is pulled too hard.
+    """Pull what is tied to its places.
 
     Args:
         cloud: As `pushing.push` takes it: placement, velocities (updated where dt is above 0), masses.
-        ties: What became of each particle, int32 (updated where ties break), and where it is tied, shape (3 stride,): a place [m],
-            or on a surface shares of two edges of the triangle and the height above it [m].
+        ties: What became of each particle, int32, and where it is tied, shape (3 stride,): a place [m], or on a surface shares of
+            two edges of the triangle and the height above it [m].
         where: As `pushing.push` takes it.
         body: Poses at the beginning and the end of the substep, float64, shape (24,); vertices at both times [m], float64, shape
             (3 n,) each; triangles, int64, shape (3 m,); void where places are no surface's.
-        numbers: dt [s], 0 only to find the strongest; exp(-2 z f dt); min(f^2, 1 / dt^2) dt [1/s]; f^2 [1/s^2]; how far a tie
-            reaches before it breaks [m]; the most that it accelerates [m/s^2]; how near to its place nothing counts as strong [m];
-            how far apart periodic sides are along each axis [m], 0 for none. float64, shape (10,).
+        numbers: dt [s], 0 only to find the strongest; exp(-2 z f dt); min(f^2, 1 / dt^2) dt [1/s]; f^2 [1/s^2]; how near to its
+            place nothing counts as strong [m]; how far apart periodic sides are along each axis [m], 0 for none. Float64, shape
+            (8,).
         told: Written: of each block what `TOLD` says, shape (n, TOLD), float64.
     """
     told[:] = 0.0

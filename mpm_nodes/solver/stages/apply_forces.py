@@ -7,7 +7,7 @@ import math
 
 from mpm_nodes.data import A, Fact, Facts, Limit, Moment, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
 from mpm_nodes.graph.declare import costs, shared_among_ranks, stage
-from mpm_nodes.solver.attachments import ATTACHMENTS, Pulled, pull_attachments
+from mpm_nodes.solver.attachments import Pulled, pull_attachments
 from mpm_nodes.solver.forces import Delivered, push_particles, turns
 from mpm_nodes.solver.state import ParticleStore
 
@@ -79,7 +79,7 @@ def _reach(step: StepContext, cfl: float) -> float:
 @shared_among_ranks
 @stage(
     label="Apply Forces",
-    facts=(PUSHED, ATTACHMENTS),
+    facts=(PUSHED,),
     limits=(Limit("force", _longest_step, cause="a force is too strong", cure="weaken the force"),),
 )
 def apply_forces(
@@ -102,10 +102,4 @@ def apply_forces(
     given, step.strongest, pulled = _push(particles, step, step.moment(0.5 * step.dt), step.dt)
     impulse = tuple(part for each in given for part in each.impulse)
     step.tell(PUSHED, impulse=impulse, work=tuple(each.work for each in given))
-    if pulled:
-        step.tell(
-            ATTACHMENTS,
-            force=tuple(-part / step.frame_seconds for each in pulled for part in each.given.impulse),
-            tied=tuple(count for _, count in step.attached),
-            broken=tuple(each.broken for each in pulled),
-        )
+    step.pulled = tuple(pulled)
