@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Particles
+from mpm_nodes.data import FrameContext, Particles
+from mpm_nodes.nodes.attachments import force_attach, with_attachments
 from mpm_nodes.nodes.emit import merge_particles
+from mpm_nodes.nodes.fields import FieldShape, field_shape
 from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.surroundings import push
 from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column, kinetic_energy, momentum
 from mpm_nodes.verification.scenes import STICKY, block, changed, material, settle, walled
@@ -27,9 +30,9 @@ def moving(part: Particles, *velocity: float) -> Particles:
     return changed(part, velocity=np.tile(np.array(velocity, float), (len(part), 1)))
 
 
-def apart(particles: Particles, friction: float = 0.0, **options: Any) -> SubstepSolver:
+def apart(particles: Particles, friction: float = 0.0, adhesion: float = 0.0, **options: Any) -> SubstepSolver:
     """Return a solve whose bodies keep velocities of their own."""
-    substeps = {"preset": "separate_bodies", "set": {"friction": friction}}
+    substeps = {"preset": "separate_bodies", "set": {"friction": friction, "adhesion": adhesion}}
     return SubstepSolver(particles, substeps, cell_size=H, dtype=np.float64, **{"origin": (0.0, 0.0, 0.0), **options})
 
 
@@ -159,3 +162,68 @@ class StackOfFive(VerificationProblem):
         for n in range(4):
             inner = height[body == n + 1].min() - height[body == n].max()
             yield Finding(0.5, inner / H, 0.1, f"distance of the particles of blocks {n + 1} and {n + 2} [cells]")
+
+
+class GluedBodies(VerificationProblem):
+    """Bodies that are glued together hold as much as their face times the adhesion, along it friction times as much, and then part.
+
+    Scene: a stiff block of 8 x 2 x 4 cells under one of 10 x 2 x 6 cells that springs hold, glued by 1000 Pa, friction 0.5; gravity
+        grows for 0.2 s to 0.9 and 1.1 of the adhesion over the weight on the face, downwards; or, without pressure, to 0.9 and 1.1
+        of half of it sideways; the face at three places between two nodes; damped for 0.3 s, then free for 0.6 s.
+    Exact: it stays; it falls, and slides. The momentum of a glued pair whose blocks fly apart at 0.1 m/s stays.
+    Tolerance: 0.1 cells where it stays, more than one cell where it falls and slides; 1e-12 of the momentum of one.
+    """
+
+    name = "glued_bodies"
+    source = "Dugdale 1960; Coulomb"
+    slow = True
+
+    def findings(self) -> Iterator[Finding]:
+        """Hang it, draw it along, fly apart."""
+        for offset in (0.0, 0.375, 0.7):
+            for along, which in ((False, "hanging"), (True, "drawn along")):
+                for share in (0.9, 1.1):
+                    moved = self._moved(offset, share, along)
+                    what = f"{which} at {share} of the strength, face {offset} cells off the nodes: moves [cells]"
+                    if share < 1.0:
+                        yield Finding(0.0, moved, 0.1, what)
+                    else:
+                        yield Finding(1.0, min(moved, 1.0), 0.0, f"{what}, one at most")
+        matter = material("neo_hookean", youngs_modulus=1e5)
+        pair = bodies(
+            moving(block(matter, (0, 0, 0), (0.2, 0.2, 0.2), H), 0.0, -0.05, 0.0),
+            moving(block(matter, (0.05, 0.2, 0), (0.25, 0.4, 0.2), H), 0.0, 0.05, 0.0),
+        )
+        solver = apart(pair, 0.5, 2000.0, gravity=(0.0, 0.0, 0.0))
+        begin, drift = momentum(solver), 0.0
+        for _ in range(100):
+            solver.step(5e-4)
+            drift = max(drift, float(np.abs(momentum(solver) - begin).max()))
+        yield Finding(0.0, drift / (8.0 * 0.05), 1e-12, "drift of the momentum of a glued pair, in shares of one block's")
+
+    @staticmethod
+    def _moved(offset: float, share: float, along: bool) -> float:
+        """Return how far a glued block moves from what it hangs on [cells]."""
+        matter, face = material("neo_hookean", youngs_modulus=5e5), (3 + offset) * H
+        pair = bodies(
+            block(matter, (H, face - 2 * H, H), (9 * H, face, 5 * H), H),
+            block(matter, (0, face, 0), (10 * H, face + 2 * H, 6 * H), H),
+        )
+        strength = 1000.0 / (matter.density * 2 * H)
+        pull = np.array([0.5, 0.0, 0.0]) if along else np.array([0.0, -1.0, 0.0])
+        top = field_shape(shape=FieldShape.BOX, centre=(0.0, face + 2 * H, 0.0), size=(9.0, 2 * H, 9.0))
+        force = force_attach(FrameContext(2), mask=top, stiffness=1e7)
+        (source,), _ = with_attachments([pair], [], [force])
+        solver = apart(source, 0.5, 1000.0, gravity=lambda time: tuple(share * strength * min(time / 0.2, 1.0) * pull))
+        push(solver, [force])
+        solver.step(1e-6)
+        begin = between(solver)
+        settle(solver, 0.3, 20.0)
+        solver.advance(0.6)
+        return float(np.abs(between(solver) - begin).max() / H)
+
+
+def between(solver: SubstepSolver) -> np.ndarray:
+    """Return the way from the centre of body 0 to that of the others, shape (3,) [m]."""
+    place, first = column(solver, "position"), solver.particles.unpack("body") == 0
+    return np.asarray(place[~first].mean(axis=0) - place[first].mean(axis=0))

@@ -17,7 +17,7 @@ from mpm_nodes.nodes.emit import emit_box, merge_particles
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.collide_bodies import cloud_of, meeting_of, pair_rules
 from mpm_nodes.verification import run
-from mpm_nodes.verification.bodies import apart, bodies, moving
+from mpm_nodes.verification.bodies import apart, between, bodies, moving
 from mpm_nodes.verification.scenes import block, material
 
 H = 0.05
@@ -31,9 +31,9 @@ def test_verification():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["block_on_block", "stack_of_five"])
+@pytest.mark.parametrize("name", ["block_on_block", "stack_of_five", "glued_bodies"])
 def test_slow_verification(name):
-    """Coulomb's law at three offsets, and a stack that rests."""
+    """Coulomb's law at three offsets, a stack that rests, and glue."""
     for record in run([name]):
         assert record.passed, record
 
@@ -168,7 +168,7 @@ def test_impulses_never_add_energy(rule, friction, masses, u, leave):
     """The relative speed never grows, friction stays in Coulomb's cone, and what parts is left alone."""
     reduced = masses[0] * masses[1] / sum(masses)
     n = (0.6, 0.0, 0.8)
-    j = np.array(kernels.impulse(rule, friction, reduced, u, n, leave))
+    j = np.array(kernels.impulse(rule, friction, reduced, u, n, leave, 0.0))
     after = np.array(u) - j / reduced
     assert np.linalg.norm(after) <= np.linalg.norm(u) * (1 + 1e-12)
     push = j @ np.array(n)
@@ -183,17 +183,82 @@ def test_impulses_never_add_energy(rule, friction, masses, u, leave):
             assert np.abs(after).max() < 1e-9
 
 
+# ---------------------------------------------------------------- glue
+def pulled_apart(beside: float = 0.0, offset: float = 0.0, friction: float = 0.0, cells: int = 4, wide: int = 4) -> np.ndarray:
+    """Return what a block is given that flies off one that it is glued to, over the strength of the face and the substep.
+
+    The face has 4 by 4 cells, that of the lower one may be wider; both are some cells thick, and it lies some off the nodes. So many
+    cells beside both there is a third block, if any.
+    """
+    low, dt, strength, rim, thick = offset * H, 1e-4, 100.0, 0.5 * (wide - 4) * H, cells * H
+    parts = [
+        block(JELLY, (-rim, low - thick, -rim), (0.2 + rim, low, 0.2 + rim), H),
+        moving(block(JELLY, (0, low, 0), (0.2, low + thick, 0.2), H), 0.3, 1.0, 0.0),
+    ]
+    if beside:
+        parts.append(block(JELLY, (0.2 + beside * H, low - 0.1, 0), (0.4, low + 0.1, 0.2), H))
+    solver = apart(bodies(*parts), friction, strength, gravity=(0.0, 0.0, 0.0))
+    solver.step(dt)
+    upper = solver.particles.unpack("body") == 1
+    given = solver.particles.unpack("mass")[upper] @ (solver.particles.unpack("velocity")[upper] - [0.3, 1.0, 0.0])
+    return given / (strength * 0.2 * 0.2 * dt)
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.375, 0.7])
+@pytest.mark.parametrize(("cells", "wide"), [(4, 4), (2, 4), (3, 8), (2, 8)])
+def test_glue_pulls_by_its_strength_times_the_face(offset, cells, wide):
+    """Wherever the face lies, of thin bodies and of one on a wider one to 3 %; there is no friction where all pulls that can."""
+    pull = pulled_apart(offset=offset, friction=0.5, cells=cells, wide=wide)
+    assert pull[1] == pytest.approx(-1.0, rel=0.01 if cells == wide else 0.03) and np.abs(pull[[0, 2]]).max() < 0.01
+
+
+def test_glue_has_one_strength_in_all_sweeps():
+    """A third body nearby makes the pairs meet four times; what glue has given is gone."""
+    assert pulled_apart(beside=0.5)[1] == pytest.approx(-1.0, rel=0.01)
+
+
+def test_what_is_glued_moves_as_one_and_what_has_parted_does_not():
+    """Two blocks that are pushed apart within the strength stay together; a tenth of a cell apart nothing holds them."""
+    for gap, holds in ((0.0, True), (0.12, False)):
+        lower = block(JELLY, (0, 0, 0), (0.2, 0.2, 0.2), H)
+        upper = moving(block(JELLY, (0, 0.2 + gap * H, 0), (0.2, 0.4 + gap * H, 0.2), H), 0.0, 0.1, 0.0)
+        solver = apart(bodies(lower, upper), 0.5, 1e4, gravity=(0.0, 0.0, 0.0))
+        for _ in range(200):
+            solver.step(5e-4)
+        which, velocity = solver.particles.unpack("body"), solver.particles.unpack("velocity")
+        means = [velocity[which == n, 1].mean() for n in (0, 1)]
+        assert means == (pytest.approx([0.05, 0.05], abs=0.02) if holds else pytest.approx([0.0, 0.1], abs=1e-9))
+
+
+def test_keys_of_the_adhesion_let_go():
+    """Held together until a frame; from then on one flies off."""
+    keys = {"keys": [[1, 1e4, "step"], [5, 0.0, "step"]]}
+    lower, upper = (block(JELLY, (0, y, 0), (0.2, y + 0.2, 0.2), H) for y in (0.0, 0.2))
+    substeps = {"preset": "separate_bodies", "set": {"adhesion": keys}}
+    solver = SubstepSolver(bodies(lower, upper), substeps, cell_size=H, dtype=np.float64, gravity=(0.0, 0.0, 0.0))
+    for frame, goes in ((4.0, 0.0), (5.0, 1.0)):
+        which = solver.particles.unpack("body") == 1
+        solver.particles.pack("velocity", np.where(which, 0.1, 0.0)[:, None] * [0.0, 1.0, 0.0])
+        begin = between(solver)
+        for _ in range(200):
+            solver.step(5e-4, frame=frame)
+        assert (between(solver) - begin)[1] / (0.1 * 0.1) == pytest.approx(goes, abs=0.2)
+
+
 # ---------------------------------------------------------------- pairs and numbers
 def test_pairs_have_rules_of_their_own():
     """A pair's rule and friction stand in both orders; bodies that are not there are passed over."""
-    rules, friction = pair_rules(" 0 2 sticky; 2 5 separate 0.4;7 9 slip", [0, 2, 5], CollisionRule.SLIP, 0.1)
+    rules, friction, adhesion = pair_rules(" 0 2 sticky; 2 5 separate 0.4 7e2;7 9 slip", [0, 2, 5], CollisionRule.SLIP, 0.1, 5.0)
     assert rules[0, 1] == rules[1, 0] == STICKY
     assert rules[1, 2] == rules[2, 1] == SEPARATE
     assert friction[1, 2] == friction[2, 1] == 0.4
     assert rules[0, 2] == SLIP
+    assert adhesion[1, 2] == adhesion[2, 1] == 700.0 and adhesion[0, 1] == 5.0
 
 
-@pytest.mark.parametrize("text", ["0 1", "0 1 glue", "a b sticky", "0 1 separate -1", "0 1 separate 1e999", "0 1 separate 1e"])
+@pytest.mark.parametrize(
+    "text", ["0 1", "0 1 glue", "a b sticky", "0 1 separate -1", "0 1 separate 1e999", "0 1 separate 1e", "0 1 separate 1 -5"]
+)
 def test_pairs_that_cannot_be_read_are_named(text):
     """The message quotes the pair and shows how one is written."""
     with pytest.raises(MpmNodesError, match=r"collide_bodies.pairs: .* write two bodies, a rule"):

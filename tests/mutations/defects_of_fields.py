@@ -153,8 +153,8 @@ DEFECTS = (
     Defect(
         "keys are taken at the start of the substep",
         "mpm_nodes/solver/stages/apply_forces.py",
-        "push_particles(particles, step.forces, step.moment(0.5 * step.dt), step.dt)",
-        "push_particles(particles, step.forces, step.moment(0.0), step.dt)",
+        "_push(particles, step, step.moment(0.5 * step.dt), step.dt)",
+        "_push(particles, step, step.moment(0.0), step.dt)",
         f"{_FORCES}::test_keys_are_taken_in_the_middle_of_the_substep",
     ),
     Defect(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from defect import Defect
+from defects_of_attachments import DEFECTS as OF_ATTACHMENTS
 from defects_of_contacts import DEFECTS as OF_CONTACTS
 from defects_of_fields import DEFECTS as OF_FIELDS
 from defects_of_kernels import DEFECTS as OF_KERNELS
@@ -20,7 +21,7 @@ from defects_of_nodes import DEFECTS as OF_NODES
 from defects_of_rigid_bodies import DEFECTS as OF_RIGID_BODIES
 from defects_of_solver import DEFECTS as OF_SOLVER
 
-DEFECTS = (*OF_KERNELS, *OF_CONTACTS, *OF_FIELDS, *OF_SOLVER, *OF_RIGID_BODIES, *OF_NODES)
+DEFECTS = (*OF_KERNELS, *OF_CONTACTS, *OF_ATTACHMENTS, *OF_FIELDS, *OF_SOLVER, *OF_RIGID_BODIES, *OF_NODES)
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("mpm_nodes", "usd_io", "samples", "tests", "docs", "hda_specs", "pyproject.toml", "README.md", "CHANGELOG.md")
 FAILED = 1

@@ -79,7 +79,7 @@ def goes_on(shot, tmp_path):
 
 @pytest.mark.parametrize("preset", ["separate_bodies", "explicit_heat", "surface_tension", "surface_tension_heat"])
 def test_other_presets_go_on_with_any_number_of_ranks(preset, mpiexec, tmp_path):
-    """The same with two bodies that slide on each other, with wax that melts on a hot ground, and with surface tension."""
+    """The same with two bodies that stick to each other, with wax that melts on a hot ground, and with surface tension."""
     melts = preset.endswith("heat")
     graph = Graph(cell_size=0.1, fps=24.0, start=1, end=FRAMES)
     matter = graph.add("material_neo_hookean", "matter", youngs_modulus=3e4)
@@ -98,7 +98,8 @@ def test_other_presets_go_on_with_any_number_of_ranks(preset, mpiexec, tmp_path)
     ground = graph.add("collide_plane", "ground")
     hot = graph.add("collider_temperature", "hot", collider=ground, temperature=400.0, conductance=1e4)
     colliders = [hot] if melts else [ground]
-    solve = graph.add("solve", "fall", sources=[bar], colliders=colliders, precision="double", substeps={"preset": preset})
+    glue = {"set": {"adhesion": 3e3}} if preset == "separate_bodies" else {}
+    solve = graph.add("solve", "fall", sources=[bar], colliders=colliders, precision="double", substeps={"preset": preset, **glue})
     graph.add("write_cache", "cache", particles=solve)
     graph.save(tmp_path / "shot.json")
     goes_on(tmp_path / "shot.json", tmp_path)

@@ -26,9 +26,12 @@ STIFF = 1e6
 """Stiffness that brings what is tied back within a substep [N/m]."""
 
 
-def test_closed_forms():
-    """Sag, period, breaking force, the force that is told, and free flight."""
-    for record in AttachedMatter().records():
+def test_closed_forms(monkeypatch):
+    """Sag, period, breaking force, the force that is told, and free flight, in explicit substeps."""
+    monkeypatch.setattr("mpm_nodes.verification.attachments.PRESETS", {"explicit_apic": "explicit_apic"})
+    records = list(AttachedMatter().records())
+    assert len(records) == 8
+    for record in records:
         assert record.passed, record
 
 
@@ -79,6 +82,35 @@ def test_broken_ties_stay_broken_and_keys_tie_anew():
     run.advance(1.5)
     assert (run.particles.unpack("attached_1") == 1).all() and np.abs(column(run, "velocity")).max() < 1e-3
     assert column(run, "position")[:, 1].mean() == pytest.approx(begin - GRAVITY / SQUARE, abs=1e-3)
+
+
+def test_springs_are_damped_as_they_say():
+    """In the first substep nothing is stretched: velocities fall by exp(-2 z f dt), and no damping breaks a tie."""
+    for damping in (0.0, 0.5, 2.0):
+        run = tied(
+            lambda mass, damping=damping: [attached(stiffness=SQUARE * mass, damping=damping, breaking_force=1e-3)],
+            gravity=(0.0, 0.0, 0.0),
+            velocity=(0.0, 1.0, 0.0),
+        )
+        run.step(1e-3)
+        assert column(run, "velocity")[:, 1] == pytest.approx(np.exp(-2.0 * damping * 20.0 * 1e-3), rel=1e-9)
+        assert (run.particles.unpack("attached_1") == 1).all()
+        run.step(1e-3)
+        assert (run.particles.unpack("attached_1") == springs.BROKEN).all()
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_what_comes_later_is_tied_until_it_broke(breaks):
+    """Particles that come in while springs hold are tied where they are; to broken ones they are not."""
+    run = tied(lambda mass: [attached(stiffness=SQUARE * mass, breaking_force=0.1 * mass * GRAVITY if breaks else 0.0)])
+    run.advance(0.1)
+    more = cube(JELLY, (3.0, 0.0, 0.0), velocity=(0.0, 0.0, 0.0), mass=0.125, volume=1.25e-4)
+    run.particles.append({**more.attributes, "id": run.particles.new_ids(len(more))})
+    run.step(1e-3)
+    new = run.particles.unpack("position")[:, 0] > 2.0
+    state = run.particles.unpack("attached_1")
+    assert new.sum() == len(more) and (state[new] == (springs.LEFT_OUT if breaks else 1)).all()
+    assert (state[~new] == (springs.BROKEN if breaks else 1)).all()
 
 
 def test_a_mask_says_what_is_tied_once():

@@ -8,6 +8,8 @@
 | g | gap between the surfaces: - (d_a + d_b) | cells |
 | Delta | velocity of a less that of b | m/s |
 | mu | Coulomb friction coefficient | - |
+| A | area of the common face that the node stands for, by G_a . n and G_b . n | m^2 |
+| c | largest impulse of the adhesion: that, A and the substep | N s |
 
 Bodies meet where both have mass, which reaches up to three cells across empty space: mass and approach alone would stop them
 there (Bardenhagen 2000). So the gap is measured. Matter that fills a half space up to the distance d before a node has, under the
@@ -22,6 +24,10 @@ the widest direction between the hulls of the two bodies' particles, and the gap
 
 Two bodies are in contact where they would overlap at the end of the substep, Delta . n dt > g h: the impulse takes the rest of the
 approach, and friction at most mu times as much along the surface.
+
+With adhesion they are in contact while g is 0.1 cells or less. The impulse p then closes the gap, and holds the bodies on each
+other: it pulls, too, by c at most, and friction is at most mu (p + c). A face that is stressed by s pulls at the nodes by s A, so
+that they hold as much as the whole face does; A sums up to its area, wherever it lies between the nodes.
 """
 
 from __future__ import annotations
@@ -55,6 +61,8 @@ STEPS = 40
 EQUAL = 1e-9
 """Difference below which two points lie as far along a direction [cells]: a step towards the nearest points ends square to itself,
 and the points that it joins lie as far along the next one; lattices have whole rows of such points."""
+TORN = 0.1
+"""Gap up to which adhesion pulls [cells]: the zone of Dugdale 1960 that adhesion to colliders has."""
 HELD = 0.05
 """Gap up to which bodies that stick or slide on each other without leaving hold [cells]: rounding and the particles' places do
 not let go of them."""
@@ -92,13 +100,14 @@ class Pairs(NamedTuple):
     Attributes:
         groups: First and last + 1 of the places in a cloud's grid blocks that are at one place of space, shape (n, 2).
         bodies: Body of each, as a row of `rules`.
-        rules, friction: Rule and mu of each pair of bodies, shape (bodies, bodies).
+        rules, friction, adhesion: Rule, mu and adhesion [Pa] of each pair of bodies, shape (bodies, bodies).
     """
 
     groups: np.ndarray
     bodies: np.ndarray
     rules: np.ndarray
     friction: np.ndarray
+    adhesion: np.ndarray
 
 
 class GridNodes(NamedTuple):
@@ -277,7 +286,7 @@ def _hull_contact(a, b, node, cloud, reach, points_a, points_b, guesses):
 
 # ---------------------------------------------------------------- impulses
 @inline
-def impulse(rule, friction, mass, u, n, leave):
+def impulse(rule, friction, mass, u, n, leave, pull):
     """Return the impulse on body b (body a takes the opposite) for masses that meet, by the rule of the pair.
 
     Args:
@@ -287,17 +296,19 @@ def impulse(rule, friction, mass, u, n, leave):
         u: Delta [m/s].
         n: Unit normal from a to b.
         leave: Approach that is left to them [m/s]: the gap over dt, 0 where they touch; negative where they are held together.
+        pull: c, for the rule SEPARATE, over `mass` [m/s].
     """
     along = u[0] * n[0] + u[1] * n[1] + u[2] * n[2]
     held = leave < 0.0
     push = along if held else along - leave
-    if push <= 0.0 and not (held and rule != SEPARATE):
+    if push <= 0.0 and pull <= 0.0 and not (held and rule != SEPARATE):
         return 0.0, 0.0, 0.0
     t0, t1, t2 = u[0] - along * n[0], u[1] - along * n[1], u[2] - along * n[2]
     share = 0.0
     if rule == SEPARATE:
+        push = max(push, -pull)
         drag = np.sqrt(t0 * t0 + t1 * t1 + t2 * t2)
-        share = 1.0 if drag <= friction * push else friction * push / drag
+        share = 1.0 if drag <= friction * (push + pull) else friction * (push + pull) / drag
     elif rule != SLIP:
         share = 1.0
     return mass * (push * n[0] + share * t0), mass * (push * n[1] + share * t1), mass * (push * n[2] + share * t2)
@@ -320,12 +331,12 @@ def meet_bodies(pairs, moments, table, nodes, dt, cloud):
 
 @part
 def _meet_group(place, pairs, moments, table, nodes, dt, cloud):
-    groups, bodies, rules, friction = pairs
+    groups, bodies, rules, friction, adhesion = pairs
     momentum, velocity, least_mass = nodes
     begin, end = groups[place, 0], groups[place, 1]
     blocks, h = cloud.blocks, cloud.h
     size = end - begin
-    contacts = np.empty((size, size, 4))
+    contacts = np.empty((size, size, 5))
     points = np.empty((2, MOST_POINTS, 3))
     for node in range(64):
         for a in range(size):
@@ -335,6 +346,12 @@ def _meet_group(place, pairs, moments, table, nodes, dt, cloud):
                 contacts[a, b, 3] = np.inf
                 if min(mass_a, mass_b) > least_mass:
                     find_contact(begin + a, begin + b, node, moments, table, cloud, points, contacts[a, b])
+                    strength = adhesion[bodies[begin + a], bodies[begin + b]]
+                    contacts[a, b, 4] = 0.0
+                    if strength > 0.0 and contacts[a, b, 3] <= TORN:
+                        contacts[a, b, 4] = (
+                            strength * dt * _area(moments[begin + a, node], moments[begin + b, node], contacts[a, b], table, h)
+                        )
         for _ in range(SWEEPS if size > 2 else 1):
             for a in range(size):
                 for b in range(a + 1, size):
@@ -343,6 +360,20 @@ def _meet_group(place, pairs, moments, table, nodes, dt, cloud):
                         i, j = 4 * (64 * blocks[begin + a] + node), 4 * (64 * blocks[begin + b] + node)
                         rule, mu = rules[row_a, row_b], friction[row_a, row_b]
                         _meet_pair(i, j, momentum, velocity, contacts[a, b], rule, mu, h / dt)
+
+
+@inline
+def _area(sums_a, sums_b, n, table, h):
+    """Return A of two bodies at a node [m^2]; what does not face the other body has none.
+
+    The far face of a thin body takes off its own gradient, so the other's counts, by the share of it that both cover.
+    """
+    of_a = n[0] * sums_a[4] + n[1] * sums_a[5] + n[2] * sums_a[6]
+    of_b = n[0] * sums_b[4] + n[1] * sums_b[5] + n[2] * sums_b[6]
+    full_a = sums_a[0] / max(half_space(_along(sums_a, n), table, 2), TINY)
+    full_b = sums_b[0] / max(half_space(-_along(sums_b, n), table, 2), TINY)
+    steep, share = (of_a, full_b / full_a) if of_a > -of_b else (-of_b, full_a / full_b)
+    return max(steep, 0.0) * min(share, 1.0) / h
 
 
 @part
@@ -371,7 +402,10 @@ def _meet_pair(i, j, momentum, velocity, contact, rule, friction, per_second):
         np.float64(velocity[i + 2] - velocity[j + 2]),
     )
     n = (contact[0], contact[1], contact[2])
-    given = impulse(rule, friction, mass_a * mass_b / (mass_a + mass_b), u, n, leave)
+    mass = mass_a * mass_b / (mass_a + mass_b)
+    given = impulse(rule, friction, mass, u, n, leave, contact[4] / mass if rule == SEPARATE else 0.0)
+    if contact[4] > 0.0:  # a second sweep has what is left
+        contact[4] = max(contact[4] + min(given[0] * n[0] + given[1] * n[1] + given[2] * n[2], 0.0), 0.0)
     for axis in range(3):
         velocity[i + axis] -= given[axis] / mass_a
         velocity[j + axis] += given[axis] / mass_b

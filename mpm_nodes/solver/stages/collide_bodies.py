@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import A, CollisionRule, Kernel, MpmNodesError, Range, Reads, Stage, StepContext, Unitless, Writes
+from mpm_nodes.data import A, CollisionRule, Kernel, MpmNodesError, Pascals, Range, Reads, Stage, StepContext, Unitless, Writes
 from mpm_nodes.graph.declare import needs_whole_nodes, shared_among_ranks, stage
 from mpm_nodes.kernels.collisions import bodies as kernels
 from mpm_nodes.kernels.collisions.half_spaces import distances
@@ -19,7 +19,23 @@ from mpm_nodes.solver.ranks.reaching import Reaching
 from mpm_nodes.solver.state import ParticleStore
 
 _RULES = {CollisionRule.STICKY: STICKY, CollisionRule.SLIP: SLIP, CollisionRule.SEPARATE: SEPARATE}
-_PAIR = re.compile(r"\s*(\d+)\s+(\d+)\s+(sticky|slip|separate)(?:\s+([0-9.eE+-]+))?\s*")
+_PAIR = re.compile(r"\s*(\d+)\s+(\d+)\s+(sticky|slip|separate)(?:\s+([0-9.eE+-]+))?(?:\s+([0-9.eE+-]+))?\s*")
+
+
+class PairRule(NamedTuple):
+    """A pair of bodies with a rule of its own.
+
+    Attributes:
+        bodies: Their numbers.
+        rule: What they do.
+        friction: Coulomb coefficient; None: that of all.
+        adhesion: [Pa]; None: that of all.
+    """
+
+    bodies: tuple[int, int]
+    rule: CollisionRule
+    friction: float | None
+    adhesion: float | None
 
 
 class Meeting(NamedTuple):
@@ -86,38 +102,41 @@ def cloud_of(meeting: Meeting, particles: ParticleStore, grid: GridStore) -> ker
     return kernels.NearbyParticles(meeting.blocks, meeting.first, meeting.near, *own, grid.coord, grid.h)
 
 
-def read_pairs(pairs: str) -> list[tuple[int, int, CollisionRule, float | None]]:
-    """Return the pairs of a knob: two bodies, their rule, and their friction where they have their own.
+def read_pairs(pairs: str) -> list[PairRule]:
+    """Return the pairs of a knob.
 
     Raises:
-        MpmNodesError: A pair cannot be read, or its friction is not a number >= 0.
+        MpmNodesError: A pair cannot be read, or its friction or adhesion is not a number >= 0.
     """
     read = []
     for text in filter(str.strip, pairs.split(";")):
         found = _PAIR.fullmatch(text)
         try:
-            own = None if found is None or found[4] is None else float(found[4])
+            own = [] if found is None else [None if each is None else float(each) for each in found.groups()[3:]]
         except ValueError:
             found = None
-        if found is None or not (own is None or 0.0 <= own < np.inf):
+        if found is None or not all(each is None or 0.0 <= each < np.inf for each in own):
             raise MpmNodesError(
                 f"collide_bodies.pairs: {text.strip()!r} cannot be read; write two bodies, a rule and, with separate, a friction "
-                '>= 0, pairs apart by semicolons: "0 2 sticky; 1 2 separate 0.4"'
+                'and an adhesion >= 0, pairs apart by semicolons: "0 2 sticky; 1 2 separate 0.4; 1 3 separate 0.4 500"'
             )
-        read.append((int(found[1]), int(found[2]), CollisionRule(found[3]), own))
+        read.append(PairRule((int(found[1]), int(found[2])), CollisionRule(found[3]), *own))
     return read
 
 
-def pair_rules(pairs: str, bodies: Sequence[int], rule: CollisionRule, friction: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return rule and friction of every pair of bodies, shape (bodies, bodies); errors are those of `read_pairs`."""
+def pair_rules(
+    pairs: str, bodies: Sequence[int], rule: CollisionRule, friction: float, adhesion: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return rule, friction and adhesion [Pa] of every pair of bodies, shape (bodies, bodies); errors are those of `read_pairs`."""
     row = {body: n for n, body in enumerate(bodies)}
     rules = np.full((len(row), len(row)), _RULES[rule], np.int64)
-    frictions = np.full(rules.shape, float(friction))
-    for a, b, its_rule, own in read_pairs(pairs):
+    frictions, adhesions = np.full(rules.shape, float(friction)), np.full(rules.shape, float(adhesion))
+    for (a, b), its_rule, own, strength in read_pairs(pairs):
         if a in row and b in row:
             for place in ((row[a], row[b]), (row[b], row[a])):
                 rules[place], frictions[place] = _RULES[its_rule], friction if own is None else own
-    return rules, frictions
+                adhesions[place] = adhesion if strength is None else strength
+    return rules, frictions, adhesions
 
 
 @shared_among_ranks
@@ -132,6 +151,7 @@ def collide_bodies(
     rule: CollisionRule = CollisionRule.SEPARATE,
     friction: A[float, Unitless, Range(min=0.0, soft_max=1.0)] = 0.3,
     pairs: str = "",
+    adhesion: A[float, Pascals, Range(min=0.0, soft_max=10000.0)] = 0.0,
 ) -> Stage["particles", "grid"]:
     """Let bodies of particles touch, slide and part, each with velocities of its own on the grid (Bardenhagen 2000, Nairn 2013).
 
@@ -147,7 +167,10 @@ def collide_bodies(
         kernel: B-spline of the transfers.
         rule: What touching bodies do: separate (with friction), slip (stay together, free of friction) or sticky (stay together).
         friction: Coulomb coefficient between bodies that may separate.
-        pairs: Pairs with a rule of their own, by the numbers of their bodies: "0 2 sticky; 1 2 separate 0.4".
+        pairs: Pairs with a rule of their own, by the numbers of their bodies, and with separate friction and adhesion [Pa] of their
+            own: "0 2 sticky; 1 2 separate 0.4; 1 3 separate 0.4 500".
+        adhesion: Tension by which bodies that touch hold each other before they part, for the rule separate: glue. It adds to what
+            friction presses by; keys of it let go.
     """
     read_pairs(pairs)  # a mistake is told in the first substep, not when bodies meet
     if not (grid.count or grid.halo.several):
@@ -156,11 +179,11 @@ def collide_bodies(
     if not meeting.anywhere:
         return
     present = np.unique(meeting.bodies)
-    rules, frictions = pair_rules(pairs, present.tolist(), rule, friction)
+    rules, frictions, adhesions = pair_rules(pairs, present.tolist(), rule, friction, adhesion)
     cubic, cloud = kernel is Kernel.CUBIC, cloud_of(meeting, particles, grid)
     kernels.measure_bodies(cloud, cubic, meeting.moments)
     kernels.meet_bodies(
-        kernels.Pairs(meeting.groups, np.searchsorted(present, meeting.bodies), rules, frictions),
+        kernels.Pairs(meeting.groups, np.searchsorted(present, meeting.bodies), rules, frictions, adhesions),
         meeting.moments,
         distances(4 if cubic else 3),
         kernels.GridNodes(grid.array("momentum"), grid.array("velocity"), grid.least_mass),

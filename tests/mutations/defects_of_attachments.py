@@ -1,0 +1,69 @@
+"""Planted defects of what ties matter: springs, glue, and keys of choices."""
+
+from __future__ import annotations
+
+from defect import Defect
+
+_TIES, _BODIES, _STEPS = (
+    "tests/solver/test_attachments.py",
+    "tests/colliders/test_bodies.py",
+    "tests/colliders/test_steps_of_keys.py",
+)
+DEFECTS = (
+    Defect(
+        "springs are damped half as much",
+        "mpm_nodes/solver/attachments.py",
+        "decay = math.exp(-2.0 * attachment.damping",
+        "decay = math.exp(-1.0 * attachment.damping",
+        f"{_TIES}::test_springs_are_damped_as_they_say",
+    ),
+    Defect(
+        "springs grow stiffer than a substep can follow",
+        "mpm_nodes/solver/attachments.py",
+        "spring = min(square * dt, 1.0 / dt) if dt > 0.0 else 0.0",
+        "spring = square * dt if dt > 0.0 else 0.0",
+        f"{_TIES}::test_stiff_springs_hold_and_shorten_no_substep",
+    ),
+    Defect(
+        "damping counts to the pull that breaks ties",
+        "mpm_nodes/kernels/fields/springs.py",
+        "given[6] -= kilograms * spring * y",
+        "given[6] += kilograms * (j - b)",
+        f"{_TIES}::test_springs_are_damped_as_they_say",
+    ),
+    Defect(
+        "what comes after a break is tied",
+        "mpm_nodes/solver/attachments.py",
+        "state[state == springs.UNSEEN] = springs.LEFT_OUT\n        elif",
+        "_tie(particles, each, number, moment)\n        elif",
+        f"{_TIES}::test_what_comes_later_is_tied_until_it_broke",
+    ),
+    Defect(
+        "the height above a triangle is left out",
+        "mpm_nodes/kernels/fields/springs.py",
+        "t = state[p] - 1\n        x, y, z = _on_surface(points[end], triangles, t, x, y, z)",
+        "t = state[p] - 1\n        x, y, z = _on_surface(points[end], triangles, t, x, y, 0.0)",
+        f"{_TIES}::test_a_mesh_that_deforms_takes_matter_along",
+    ),
+    Defect(
+        "glue pulls again in every sweep",
+        "mpm_nodes/kernels/collisions/bodies.py",
+        "contact[4] = max(contact[4] + min(given[0] * n[0] + given[1] * n[1] + given[2] * n[2], 0.0), 0.0)",
+        "contact[4] = max(contact[4], 0.0)",
+        f"{_BODIES}::test_glue_has_one_strength_in_all_sweeps",
+    ),
+    Defect(
+        "thin bodies are glued by less than their face",
+        "mpm_nodes/kernels/collisions/bodies.py",
+        "if of_a > -of_b else (-of_b, full_a / full_b)",
+        "if of_a < -of_b else (-of_b, full_a / full_b)",
+        f"{_BODIES}::test_glue_pulls_by_its_strength_times_the_face",
+    ),
+    Defect(
+        "a rule steps a frame early",
+        "mpm_nodes/nodes/collide.py",
+        "rule, clamp = (ctx.sample_uncut(name, ctx.frame) for name in CHOSEN)",
+        "rule, clamp = (ctx.sample(name, ctx.frame) for name in CHOSEN)",
+        f"{_STEPS}::test_what_does_not_fit_the_rule_of_the_moment_rests",
+    ),
+)
