@@ -6,7 +6,6 @@ Everything here is SI, numpy only, and frozen once published. Importing it loads
 from typing import Annotated as A
 
 from mpm_nodes.data.ambient import Ambient, SpaceField
-from mpm_nodes.data.attachments import Attachment, BodyMotion, attached_column, attachments_of
 from mpm_nodes.data.contexts import FrameContext, GraphSettings, StepContext
 from mpm_nodes.data.domains import (
     COLLIDERS,
@@ -47,8 +46,10 @@ from mpm_nodes.data.single_rank import SINGLE_RANK, SingleRank
 from mpm_nodes.data.spatial import (
     AGE,
     ActiveMask,
+    Attachment,
     AttributeUpdate,
     BodyForce,
+    BodyMotion,
     Drain,
     FieldGrid,
     Gravity,
@@ -56,6 +57,8 @@ from mpm_nodes.data.spatial import (
     PerFrame,
     SpatialField,
     TimeLeft,
+    attached_column,
+    attachments_of,
     attributes_of,
 )
 from mpm_nodes.data.surface_fields import SurfaceField

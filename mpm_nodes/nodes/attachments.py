@@ -70,7 +70,7 @@ def force_attach(
     Args:
         mask: Particles are tied where it is above 1/2; without it all are.
         collider: What they are tied to, wherever it moves; meshes that deform take them along. It need not be wired into the solve.
-        stiffness: Of the springs together; a key of 0 lets go, and one above it then ties anew.
+        stiffness: Of the springs together; a key of 0 lets go, and one above it then ties again.
         damping: Of the springs: at 1 what is tied comes back without swinging, at 0 it swings on.
         breaking_force: Force of the springs on all that is tied at which the ties break; 0: they never do.
 
@@ -81,7 +81,7 @@ def force_attach(
         number("force_attach.mask", mask)
     body = None if collider is None else _motion_of(collider, ctx)
     if collider is not None and body is None:
-        message = f"the mesh of '{collider.name}' changes its topology in frame {ctx.frame}: ties let go, and are made anew"
+        message = f"the mesh of '{collider.name}' changes its topology in frame {ctx.frame}: ties let go, and are made again"
         ctx.report("warning", where="collider", message=message)
         stiffness = 0.0
     attachment = Attachment(stiffness, damping, breaking_force, mask, body)

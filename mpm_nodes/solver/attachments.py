@@ -48,6 +48,10 @@ NEAR = 0.25
 """Cells from its place within which what is tied needs no shorter substep: a spring moves it there at most."""
 
 
+_End = tuple[np.ndarray, np.ndarray]
+"""Pose and vertices of a body."""
+
+
 class Pulled(NamedTuple):
     """What an attachment gave in a substep.
 
@@ -233,14 +237,15 @@ def sever(particles: ParticleStore, step: StepContext) -> None:
     step.tell(ATTACHMENTS, force=force, tied=tuple(tied), broken=tuple(broken))
 
 
-def _body(body: BodyMotion | None, step: StepContext, dt: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return poses, vertices and triangles as `springs.pull` takes them."""
-    none, whole = np.zeros(0), np.concatenate([np.eye(3).ravel(), np.zeros(3)])
+def _body(body: BodyMotion | None, step: StepContext, dt: float) -> tuple[_End, _End, np.ndarray]:
+    """Return pose and vertices at both ends of a substep, and triangles, as `springs.pull` takes them."""
     if body is None:
-        return np.tile(whole, 2), none, none, np.zeros(0, np.int64)
-    frames = step.moment(0.0).frame, step.moment(dt).frame
-    pose = np.concatenate([np.concatenate([turn.ravel(), shift]) for turn, shift in (_pose(body, frame) for frame in frames)])
-    if body.points is None or body.triangles is None:
-        return pose, none, none, np.zeros(0, np.int64)
-    begin, end = (np.ascontiguousarray(_points_at(body, frame)).ravel() for frame in frames)
-    return pose, begin, end, body.triangles.ravel()
+        still = np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]), np.zeros(0)
+        return still, still, np.zeros(0, np.int64)
+
+    def end(frame: float) -> _End:
+        pose = np.concatenate([each.ravel() for each in _pose(body, frame)])
+        return pose, np.zeros(0) if body.points is None else np.ascontiguousarray(_points_at(body, frame)).ravel()
+
+    triangles = np.zeros(0, np.int64) if body.triangles is None else body.triangles.ravel()
+    return end(step.moment(0.0).frame), end(step.moment(dt).frame), triangles

@@ -187,8 +187,8 @@ def test_impulses_never_add_energy(rule, friction, masses, u, leave):
 def pulled_apart(beside: float = 0.0, offset: float = 0.0, friction: float = 0.0, cells: int = 4, wide: int = 4) -> np.ndarray:
     """Return what a block is given that flies off one that it is glued to, over the strength of the face and the substep.
 
-    The face has 4 by 4 cells, that of the lower one may be wider; both are some cells thick, and it lies some off the nodes. So many
-    cells beside both there is a third block, if any.
+    The face has 4 by 4 cells, that of the lower one may be wider; both are some cells thick, and it lies some off the nodes. So
+    many cells beside both there is a third block, if any.
     """
     low, dt, strength, rim, thick = offset * H, 1e-4, 100.0, 0.5 * (wide - 4) * H, cells * H
     parts = [

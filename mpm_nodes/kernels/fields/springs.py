@@ -44,25 +44,20 @@ def _on_surface(points, triangles, t, u, v, w):
 
 
 @part
-def _posed(pose, first, x, y, z):
-    """Return a place as a pose puts it: nine entries of a rotation and three of a translation."""
-    return (
-        pose[first] * x + pose[first + 1] * y + pose[first + 2] * z + pose[first + 9],
-        pose[first + 3] * x + pose[first + 4] * y + pose[first + 5] * z + pose[first + 10],
-        pose[first + 6] * x + pose[first + 7] * y + pose[first + 8] * z + pose[first + 11],
-    )
-
-
-@part
-def _place(ties, body, p, end):
-    """Return where the tie of a particle holds at the beginning (end 0) or the end (1) of the substep [m]."""
+def _place(ties, body, triangles, p):
+    """Return where the tie of a particle holds [m]; a pose has nine entries of a rotation and three of a translation."""
     state, anchor, stride = ties
-    pose, points, triangles, surface = body
+    pose, points = body
+    corners, surface = triangles
     x, y, z = float(anchor[p]), float(anchor[stride + p]), float(anchor[2 * stride + p])
     if surface > 0:
         t = state[p] - 1
-        x, y, z = _on_surface(points[end], triangles, t, x, y, z)
-    return _posed(pose, 12 * end, x, y, z)
+        x, y, z = _on_surface(points, corners, t, x, y, z)
+    return (
+        pose[0] * x + pose[1] * y + pose[2] * z + pose[9],
+        pose[3] * x + pose[4] * y + pose[5] * z + pose[10],
+        pose[6] * x + pose[7] * y + pose[8] * z + pose[11],
+    )
 
 
 @part
@@ -75,13 +70,13 @@ def _pull_at(k, cloud, ties, where, body, numbers, told):
     (offset, stride, cell), velocity, mass = cloud
     ranges, corners = where
     dt, decay, spring, square, near = numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
-    state = ties[0]
+    state, (begin, end, triangles) = ties[0], body
     block, given = ranges[k, 2], plain(told[k])
     cx, cy, cz = corners[block, 0], corners[block, 1], corners[block, 2]
     for p in range(ranges[k, 0], ranges[k, 1]):
         if state[p] <= 0:
             continue
-        px, py, pz = _place(ties, body, p, 0)
+        px, py, pz = _place(ties, begin, triangles, p)
         x = _nearest_image(cx + cell * offset[p] - px, numbers[5])
         y = _nearest_image(cy + cell * offset[stride + p] - py, numbers[6])
         z = _nearest_image(cz + cell * offset[2 * stride + p] - pz, numbers[7])
@@ -90,7 +85,7 @@ def _pull_at(k, cloud, ties, where, body, numbers, told):
             given[4] = max(given[4], square * square * far * far)
         if dt <= 0.0:
             continue
-        qx, qy, qz = _place(ties, body, p, 1)
+        qx, qy, qz = _place(ties, end, triangles, p)
         u = _nearest_image(qx - px, numbers[5]) / dt
         v = _nearest_image(qy - py, numbers[6]) / dt
         w = _nearest_image(qz - pz, numbers[7]) / dt
@@ -118,8 +113,8 @@ def pull(cloud, ties, where, body, numbers, told):
         ties: What became of each particle, int32, and where it is tied, shape (3 stride,): a place [m], or on a surface shares of
             two edges of the triangle and the height above it [m].
         where: As `pushing.push` takes it.
-        body: Poses at the beginning and the end of the substep, float64, shape (24,); vertices at both times [m], float64, shape
-            (3 n,) each; triangles, int64, shape (3 m,); void where places are no surface's.
+        body: Of the beginning and of the end of the substep the pose, shape (12,), and the vertices [m], shape (3 n,), float64; the
+            triangles, int64, shape (3 m,), void where nothing is tied to a surface.
         numbers: dt [s], 0 only to find the strongest; exp(-2 z f dt); min(f^2, 1 / dt^2) dt [1/s]; f^2 [1/s^2]; how near to its
             place nothing counts as strong [m]; how far apart periodic sides are along each axis [m], 0 for none. Float64, shape
             (8,).
@@ -127,12 +122,12 @@ def pull(cloud, ties, where, body, numbers, told):
     """
     told[:] = 0.0
     (offset, stride, cell), velocity, mass = cloud
-    pose, begin, end, triangles = body
+    (pose, points), (later, there), triangles = body
     given = (
         ((plain(offset), stride, cell), plain(velocity), plain(mass)),
         (plain(ties[0]), plain(ties[1]), stride),
         where,
-        (plain(pose), (plain(begin), plain(end)), plain(triangles), triangles.shape[0]),
+        ((plain(pose), plain(points)), (plain(later), plain(there)), (plain(triangles), triangles.shape[0])),
         plain(numbers),
         told,
     )
