@@ -211,6 +211,10 @@ def test_a_wrong_file_is_refused_with_a_sentence(houdini, tmp_path):
     (tmp_path / "x.json").write_text(json.dumps({**FULL, "nodes": wrong}))
     with pytest.raises(hou.NodeError, match="would expand"):
         cook.parm("mpm_load").pressButton()
+    wrong["b"]["knobs"] = {"rule": {"keys": [[1, "sticky", "step"], [5, "separate", "step"]]}}
+    (tmp_path / "x.json").write_text(json.dumps({**FULL, "nodes": wrong}))
+    with pytest.raises(hou.NodeError, match="rule: its keys step between choices"):
+        cook.parm("mpm_load").pressButton()
     assert [node.name() for node in houdini.work.children()] == ["cook"]
 
 

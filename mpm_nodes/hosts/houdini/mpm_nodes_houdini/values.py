@@ -155,6 +155,8 @@ def write_knob(node, knob, value):
         _write_substeps(node, name, value)
     elif kind in ("int", "float", "vector"):
         _write_numbers(list(node.parmTuple(name)) if kind == "vector" else [node.parm(name)], kind == "vector", value)
+    elif kind in ("bool", "enum") and isinstance(value, dict):
+        raise hou.OperationFailed(f"{name}: its keys step between choices, and parameters of Houdini have keys of numbers alone")
     elif kind == "bool":
         node.parm(name).set(int(value))
     elif kind == "table":
