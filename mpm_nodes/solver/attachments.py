@@ -39,7 +39,10 @@ ATTACHMENTS = Facts(
         Fact("force", "N", Reduction.SUM, "Mean force of the matter on each over the frame: three numbers one after the other."),
         Fact("tied", "", Reduction.LAST, "How many of its ties hold."),
         Fact("broken", "", Reduction.SUM, "How many of its ties broke in the frame."),
+        Fact("missed", "", Reduction.SUM, "How many of the nodes found nothing to tie in the frame."),
     ),
+    warning="{missed} force_attach found no particle in the mask as it began to act; move the mask to where matter is",
+    warn_if="missed",
 )
 
 JUST = 1e-6
@@ -100,6 +103,7 @@ def attach(particles: ParticleStore, step: StepContext) -> None:
     mass, found = particles.rows("mass")[0], list[float]()
     for number, each in enumerate(held):
         state = particles.rows(attached_column(number)[0])[0]
+        before = int((state != springs.UNSEEN).sum())
         is_broken = keys.most(each.breaking_force) > 0.0 and step.share.any(bool((state == springs.BROKEN).any()))
         if not keys.at(each.stiffness, moment.frame) > 0.0:
             state[:] = springs.UNSEEN
@@ -107,9 +111,11 @@ def attach(particles: ParticleStore, step: StepContext) -> None:
             state[state == springs.UNSEEN] = springs.LEFT_OUT
         elif (state == springs.UNSEEN).any():
             _tie(particles, each, number, moment)
-        found += [float(mass[state > 0].sum(dtype=float)), float((state > 0).sum())]
-    totals = step.share.totals(found)
-    step.attached, step.pulled = tuple((float(kilograms), int(count)) for kilograms, count in totals.reshape(-1, 2)), ()
+        seen = int((state != springs.UNSEEN).sum())
+        found += [float(mass[state > 0].sum(dtype=float)), float((state > 0).sum()), float(before), float(seen)]
+    totals = step.share.totals(found).reshape(-1, 4)
+    step.attached, step.pulled = tuple((float(kilograms), int(count)) for kilograms, count, _, _ in totals), ()
+    step.missed = sum(not count and not before and seen > 0 for _, count, before, seen in totals.tolist())
 
 
 def _tie(particles: ParticleStore, attachment: Attachment, number: int, moment: Moment) -> None:
@@ -234,7 +240,7 @@ def sever(particles: ParticleStore, step: StepContext) -> None:
             state[state > 0] = springs.BROKEN
         tied, broken = [*tied, 0 if breaks else count], [*broken, count if breaks else 0]
     force = tuple((-totals[:, :3] / step.frame_seconds).ravel().tolist())
-    step.tell(ATTACHMENTS, force=force, tied=tuple(tied), broken=tuple(broken))
+    step.tell(ATTACHMENTS, force=force, tied=tuple(tied), broken=tuple(broken), missed=step.missed)
 
 
 def _body(body: BodyMotion | None, step: StepContext, dt: float) -> tuple[_End, _End, np.ndarray]:

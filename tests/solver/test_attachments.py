@@ -256,6 +256,14 @@ def test_a_cook_resumes_to_the_same_bits(tmp_path):
     assert list(facts[-1]["tied"]) == [0]
 
 
+def test_a_mask_beside_the_matter_is_told(tmp_path):
+    """Once, and the shot goes on."""
+    graph = pinned(4)
+    graph.nodes["pin"].connect("mask", [graph.add("field_shape", "aside", centre=(9.0, 0.0, 0.0))])
+    warnings = [str(each) for each in execute(graph, out=tmp_path).warnings]
+    assert len(warnings) == 1 and "1 force_attach found no particle in the mask" in warnings[0]
+
+
 def test_what_does_not_fit_is_refused_before_the_cook(tmp_path):
     """A mask of vectors; a sequence of level sets, which has no points."""
     graph = pinned(3)
