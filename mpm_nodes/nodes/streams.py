@@ -319,8 +319,8 @@ def _refuse_fields(opening: SpatialField | None, velocity_field: SpatialField | 
     """
     if opening is not None and whole:
         raise MpmNodesError(
-            "emit_stream.opening: a template that deforms, or whose stream leaves a surface, is whole; take the opening out, or the "
-            "surface and deforms"
+            "emit_stream.opening: a template that deforms, or whose stream leaves a surface, is whole; take the opening out, or "
+            "the surface and deforms"
         )
     if opening is not None:
         everywhere("emit_stream.opening", number("emit_stream.opening", opening))
