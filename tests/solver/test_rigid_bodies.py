@@ -25,6 +25,7 @@ from mpm_nodes.verification.rigid_bodies import (
     MomentumWithBodies,
     RigidBounces,
     RollingBall,
+    SphereInViscousBath,
     bodies_of,
     rigid,
 )
@@ -46,7 +47,7 @@ def test_what_a_body_loses_matter_gets():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("problem", [MomentumWithBodies, FloatingBalls])
+@pytest.mark.parametrize("problem", [MomentumWithBodies, FloatingBalls, SphereInViscousBath])
 def test_bodies_in_matter(problem):
     """Momentum is kept, and balls float."""
     for record in problem().records():
