@@ -7,16 +7,11 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from mpm_nodes.data.errors import MpmNodesError
 
-if TYPE_CHECKING:
-    from mpm_nodes.data.values import Material
-
-__all__ = ["MOST_ROWS", "TEMPERATURE", "ParameterTable", "Rows", "table_problem", "value_at", "weighed"]
+__all__ = ["MOST_ROWS", "TEMPERATURE", "ParameterTable", "Rows", "table_problem", "value_at"]
 
 TEMPERATURE = "temperature"
 """Attribute that tables stand over where nothing else is said."""
@@ -80,25 +75,6 @@ def value_at(rows: Rows, place: float) -> float:
         return rows[min(after, len(rows) - 1)][1]
     (low, a), (high, b) = rows[after - 1], rows[after]
     return (a * (high - place) + b * (place - low)) / (high - low)
-
-
-def weighed(columns: Mapping[str, np.ndarray], materials: Sequence[Material]) -> np.ndarray:
-    """Return the masses of particles [kg], shape (n,): their own, or where the density follows an attribute, that times volume.
-
-    Args:
-        columns: Of the particles, with `mass`, `volume` and the index `material`; where an attribute is missing they keep theirs.
-        materials: Theirs.
-    """
-    tables = {index: material.tables["density"] for index, material in enumerate(materials) if "density" in material.tables}
-    followed = {index: table for index, table in tables.items() if table.over in columns}
-    if not followed:
-        return columns["mass"]
-    mass, volume = np.array(columns["mass"], float), np.asarray(columns["volume"], float)
-    for index, table in followed.items():
-        lanes = np.flatnonzero(columns["material"] == index)
-        density = np.interp(columns[table.over][lanes], *np.array(table.solid).T)
-        mass[lanes] = density * volume[lanes]
-    return mass
 
 
 def table_problem(rows: Sequence[Sequence[float]], unit: str = "K") -> tuple[str, str] | None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, A, AttributeUpdate, FrameContext, MpmNodesError, Particles, SpatialField, Unitless
-from mpm_nodes.data.parameter_tables import weighed
+from mpm_nodes.data.masses import weighed
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.bodies import passed_on

@@ -60,7 +60,8 @@ def _refuse(id: str, told: PreflightContext) -> None:
 
 def _hung(collider: Collider, parent: Collider | None, joint: RigidJoint) -> Collider:
     """Return a rigid body with a joint."""
-    assert collider.rigid is not None
+    if collider.rigid is None:
+        raise MpmNodesError(f"collider '{collider.name}': only rigid bodies have joints; wire a rigid_body in between")
     name = "" if parent is None or parent.rigid is None else parent.rigid.name
     return dataclasses.replace(collider, rigid=dataclasses.replace(collider.rigid, joint=dataclasses.replace(joint, parent=name)))
 

@@ -28,12 +28,8 @@ __all__ = ["Binding", "bound", "carried", "deformation_of"]
 
 NEAR = 16
 """Vertices near a point that it goes along with."""
-MOST = 4000
-"""Vertices that are looked at; of a finer mesh as many, spread at random."""
 STIFF = 1e-2
 """Share of the moments that holds F to a rotation."""
-CHUNK = 1 << 22
-"""Distances that are looked at together."""
 
 
 class Binding(NamedTuple):
@@ -61,17 +57,9 @@ def bound(points: np.ndarray, vertices: np.ndarray) -> Binding:
 
     Source: Schaefer, McPhail and Warren 2006 (moving least squares).
     """
-    chosen = np.arange(len(vertices))
-    if len(chosen) > MOST:
-        chosen = np.sort(np.random.default_rng(0).choice(len(chosen), MOST, replace=False))
-    near, numbers = min(NEAR, len(chosen)), np.empty((len(points), min(NEAR, len(chosen))), np.int64)
-    squares = np.empty(numbers.shape)
-    step = max(1, CHUNK // len(chosen))
-    for begin in range(0, len(points), step):
-        some = points[begin : begin + step]
-        apart = sum(np.square(np.subtract.outer(some[:, axis], vertices[chosen, axis])) for axis in range(3))
-        found = np.argpartition(apart, near - 1, axis=1)[:, :near]
-        numbers[begin : begin + step], squares[begin : begin + step] = chosen[found], np.take_along_axis(apart, found, axis=1)
+    from mpm_nodes.kernels.surfaces.nearest_points import nearest_points
+
+    numbers, squares = nearest_points(points, vertices, min(NEAR, len(vertices)))
     weights = 1.0 / np.square(squares + 1e-6 * squares.max(axis=1, initial=1e-300, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     means = np.einsum("nk,nki->ni", weights, vertices[numbers])

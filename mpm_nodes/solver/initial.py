@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, Emitter, Field, Kernel, Material, MpmNodesError, Particles, Walls
-from mpm_nodes.data.parameter_tables import weighed
+from mpm_nodes.data.masses import weighed
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.materials.contract import law_of
 from mpm_nodes.physics import all_physics

@@ -62,7 +62,7 @@ class PassiveMatter:
 
     def __init__(self, particles: ParticleStore) -> None:
         self.store = particles.emptied()
-        self._solid: Solid | None = None
+        self._solid: PassiveSolid | None = None
         self._shape: PosedLevelSets | None = None
         self._told = (0, 0)
 
@@ -135,7 +135,7 @@ class PassiveMatter:
         if not sound or values.shape != (len(values), LEAF, LEAF, LEAF) or values.dtype != np.float32:
             raise InputError("checkpoint: the body of its passive matter does not fit together; cook again without --resume")
         self.store.restore(saved)
-        self._solid = Solid(origins, values, float(voxel[0]))
+        self._solid = PassiveSolid(origins, values, float(voxel[0]))
         self._shape = self._solid.shape()
 
 
@@ -167,7 +167,7 @@ class Cut(NamedTuple):
     frame: float
 
 
-class Solid(NamedTuple):
+class PassiveSolid(NamedTuple):
     """A narrow-band level set in leaves: voxel indices of their first voxels, distances [m], and the voxel size [m]."""
 
     origins: np.ndarray
@@ -181,7 +181,7 @@ class Solid(NamedTuple):
         return PosedLevelSets(LEVEL_SET, level_sets=(level_set,))
 
 
-def solid_of(positions: np.ndarray, spacing: float, cut: Cut | None = None) -> Solid:
+def solid_of(positions: np.ndarray, spacing: float, cut: Cut | None = None) -> PassiveSolid:
     """Return the body of particles: blended spheres, whose surface lies half a spacing outside of a lattice's outer layer.
 
     Where a mask cuts through matter the body goes on along the cut, beyond the outer surface of the matter, as far as splines of
@@ -208,7 +208,7 @@ def solid_of(positions: np.ndarray, spacing: float, cut: Cut | None = None) -> S
         values[at] = np.minimum(values[at], _beyond(positions, cut, origins[at], voxel, spacing))
     values = redistance(values, leaf_neighbours(keys, origins), voxel, band)
     near = (np.abs(values) < 0.999 * band).any(axis=(1, 2, 3))  # leaves deep inside come back as signs of the table
-    return Solid(origins[near], values[near], voxel)
+    return PassiveSolid(origins[near], values[near], voxel)
 
 
 def _beyond(positions: np.ndarray, cut: Cut, origins: np.ndarray, voxel: float, spacing: float) -> np.ndarray:

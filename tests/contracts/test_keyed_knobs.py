@@ -129,7 +129,7 @@ def files(tmp_path_factory) -> dict[str, Path]:
 
 
 PATHS = {"emit_level_set": "ball", "emit_mesh": "mesh", "collide_vdb": "ball", "collide_usd": "mesh"}
-PATHS["emit_stream"] = "curve"
+PATHS |= {"emit_stream": "curve", "deform_mesh": "mesh"}
 PATHS |= dict.fromkeys(("read_points", "retime_points", "emit_secondary"), "points")
 PATHS |= {"field_vdb": "ball", "field_primvar": "mesh", "field_image": "picture", "field_curve": "curve"}
 TENSE = {"sampled_surface"}
@@ -158,9 +158,15 @@ def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, 
             given[port.name] = [block]
         elif port.name == "collider":
             given[port.name] = graph.add("collide_plane", "ground")
+            if declaration.id.endswith("_joint"):
+                given[port.name] = graph.add("rigid_body", "body", collider=graph.add("collide_sphere", "ball"))
         elif port.name in ("field", "a") and (not port.optional or declaration.category == "Force"):
             of_vectors = declaration.category == "Force" and declaration.id not in ("drain", "active_mask")
             given[port.name] = graph.add("field_vector" if of_vectors else "field_constant", "field")
+    if declaration.id == "deform_mesh":
+        given["particles"] = graph.add("rest_positions", "rest", particles=block)
+    if declaration.id == "update_attribute":
+        given["attribute"] = "temperature"
     if declaration.id == "field_vdb":
         given["grid"] = "temperature"
     if declaration.id == "field_math":

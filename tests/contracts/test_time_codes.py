@@ -25,9 +25,9 @@ from usd_io.time_codes import Codes, StageFrames, frames_of_samples
 FRAMES, ASKED = 6, 3
 """Frames in a file, and the one that is asked for, from the first."""
 MATTER = Material("liquid", {}, 1000.0, "matter")
-NO_STAGE = ("emit_level_set", "export_points", "field_image", "field_curve", "emit_stream")
-"""Nodes whose path names no stage that changes, besides those with `vdb` in their names: readers of other files and of curves, a
-writer."""
+NO_STAGE = ("emit_level_set", "export_points", "field_image", "field_curve", "emit_stream", "deform_mesh")
+"""Nodes whose path names no stage that changes, besides those with `vdb` in their names: readers of other files, of curves, and of
+the first frame, a writer."""
 
 NODES = {each.id: each for each in registries.default() if isinstance(each, NodeDeclaration)}
 

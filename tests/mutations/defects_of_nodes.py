@@ -10,6 +10,20 @@ _FAR = "tests/emit/test_far_off.py"
 
 DEFECTS = (
     Defect(
+        "a mesh rides on the places of now",
+        "mpm_nodes/nodes/deform_mesh.py",
+        "lambda: bound(first, rest)",
+        "lambda: bound(first, now)",
+        "tests/surface/test_deform_mesh.py::test_a_mesh_turns_and_stretches_with_its_matter",
+    ),
+    Defect(
+        "the search of nearest points ends a shell early",
+        "mpm_nodes/kernels/surfaces/nearest_points.py",
+        "squares[p, last] <= ((shell - 1) * edge) ** 2",
+        "squares[p, last] <= (shell * edge) ** 2",
+        "tests/surface/test_deform_mesh.py::test_the_nearest_points_are_those_of_all_pairs",
+    ),
+    Defect(
         "velocity grids not scaled with their lengths",
         "mpm_nodes/nodes/collider_volumes.py",
         "speeds = scale * speeds.reshape(-1, 512, 3)",

@@ -39,7 +39,7 @@ DEFECTS = (
     ),
     Defect(
         "a painted density weighs nothing",
-        "mpm_nodes/data/parameter_tables.py",
+        "mpm_nodes/data/masses.py",
         "mass[lanes] = density * volume[lanes]",
         "mass[lanes] *= 1.0 + 0.0 * density * volume[lanes]",
         "tests/solver/test_painted_parameters.py::test_a_painted_half_is_the_other_material[density]",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes import Graph
-from mpm_nodes.data import FrameContext, GraphSettings, InputError, Material, MpmNodesError
+from mpm_nodes.data import FrameContext, GraphSettings, InputError, Material, MpmNodesError, Particles
 from mpm_nodes.graph.declare import registry
 from mpm_nodes.graph.plan import preflight
 from mpm_nodes.graph.plan.plan import plan_graph
@@ -14,6 +14,7 @@ from mpm_nodes.graph.values.kept import Kept
 from mpm_nodes.graph.values.store import MemoryStore
 from mpm_nodes.nodes.caches import read_points
 from mpm_nodes.nodes.collide import collide_usd
+from mpm_nodes.nodes.deform_mesh import deform_mesh
 from mpm_nodes.nodes.emit import emit_box, emit_mesh
 from mpm_nodes.nodes.fields_of_files import field_primvar
 from mpm_nodes.nodes.looks import rest_positions
@@ -37,10 +38,13 @@ def kept():
     return Kept(MemoryStore(1 << 28))
 
 
+BLOCK = emit_box(SETTINGS, WATER)
+AT_REST = Particles({**BLOCK.attributes, "rest": BLOCK["position"]}, BLOCK.materials, BLOCK.spacing)
 READERS = {
     "collide_usd": lambda path, **more: collide_usd(context(), SETTINGS, kept(), path=path, **more),
     "emit_mesh": lambda path, **more: emit_mesh(SETTINGS, WATER, kept(), path=path, **more),
     "field_primvar": lambda path, **more: field_primvar(context(), SETTINGS, kept(), path=path, primvar="paint"),
+    "deform_mesh": lambda path: deform_mesh(SETTINGS, AT_REST, kept(), path=path),
 }
 NAN_POINT = BOX.copy()
 NAN_POINT[3, 1] = np.nan
@@ -153,7 +157,11 @@ def taken(graph, kind, path):
     matter = graph.add("material_library", "matter", name="honey")
     ball = graph.add("emit_sphere", "ball", material=matter)
     given = {"material": matter} if kind.startswith("emit") else {"primvar": "paint"} if kind == "field_primvar" else {}
+    if kind == "deform_mesh":
+        given["particles"] = graph.add("rest_positions", "rest", particles=ball)
     told = graph.add(kind, "told", path=str(path), **given)
+    if kind == "deform_mesh":
+        return graph
     if kind == "field_primvar":
         told = graph.add("set_attribute", "painted", particles=ball, field=told, attribute="paint")
     collides = kind.startswith("collide")

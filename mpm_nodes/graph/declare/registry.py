@@ -43,6 +43,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.attachments",
     "mpm_nodes.nodes.solve",
     "mpm_nodes.nodes.surface",
+    "mpm_nodes.nodes.deform_mesh",
     "mpm_nodes.nodes.colours",
     "mpm_nodes.nodes.joints",
     "mpm_nodes.nodes.looks",
