@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from fake_hou_dops import dop_types
 from fake_hou_geometry import Geometry
 from fake_hou_parms import (
     Color,
@@ -30,6 +31,7 @@ from fake_hou_parms import (
     attribType,
     expand,
     exprLanguage,
+    parmTemplateType,
     primType,
     rampBasis,
     severityType,
@@ -82,6 +84,7 @@ class Node:
         self._errors: list[str] = []
         self._warnings: list[str] = []
         self._color: Any = None
+        self._bypassed = False
         self._id = houdini.next_id()
         houdini.by_id[self._id] = self
 
@@ -186,6 +189,15 @@ class Node:
 
     def parmTuple(self, parm_path: str) -> ParmTuple | None:
         return self._tuples.get(parm_path)
+
+    def parmTuples(self) -> tuple[ParmTuple, ...]:
+        return tuple(self._tuples.values())
+
+    def isBypassed(self) -> bool:
+        return self._bypassed
+
+    def bypass(self, on: bool) -> None:
+        self._bypassed = on
 
     def _make_instances(self, name: str, count: int) -> None:
         for declared in self._type._dialog.parms:
@@ -297,7 +309,9 @@ class Houdini:
         Houdini.running = self
         self.by_id: dict[int, Node] = {}
         self._last_id = 100
-        self.types = {**_built_in(), **{kind.name(): kind for kind in map(_asset_type, sorted(otls.glob("*.hda")))}}
+        self.types = {**_built_in(), **dop_types(), **{kind.name(): kind for kind in map(_asset_type, sorted(otls.glob("*.hda")))}}
+        for kind in self.types.values():
+            kind._houdini = self
         self.cooking: list[Node] = []
         self.current_frame, self.has_ui = 1.0, False
         self.variables = {"HIP": str(hip), "FSTART": "1", "FEND": "240", "FPS": "24", "JOB": str(hip)}
@@ -340,6 +354,7 @@ class Houdini:
             Vector2,
             attribType,
             exprLanguage,
+            parmTemplateType,
             primType,
             rampBasis,
             severityType,
@@ -347,6 +362,8 @@ class Houdini:
             setattr(hou, each.__name__, each)
         hou.pwd = lambda: self.cooking[-1]
         hou.frame = lambda: self.current_frame
+        ends = Vector2(float(self.variables[name]) for name in ("FSTART", "FEND"))
+        hou.playbar = types.SimpleNamespace(frameRange=lambda: ends)
         hou.node = lambda path: self._find(path)
         hou.nodeBySessionId = lambda session_id: self.by_id.get(session_id)
         hou.sopNodeTypeCategory = lambda: _CATEGORY

@@ -55,6 +55,10 @@ class exprLanguage:
     Python = "exprLanguage.Python"
 
 
+class parmTemplateType:
+    Float, Int, Menu, String, Toggle, Other = "Float", "Int", "Menu", "String", "Toggle", "another"
+
+
 class severityType:
     Message, ImportantMessage, Warning, Error, Fatal = "message", "important", "warning", "error", "fatal"
 
@@ -223,6 +227,12 @@ class Parm:
         value = self.eval()
         return self._declared.menu[value][0] if self._declared.type == "ordinal" else str(value)
 
+    def menuItems(self) -> tuple[str, ...]:
+        return tuple(token for token, _ in self._declared.menu or ())
+
+    def menuLabels(self) -> tuple[str, ...]:
+        return tuple(label for _, label in self._declared.menu or ())
+
     def unexpandedString(self) -> str:
         if not isinstance(self._value, str) or self._keys:
             raise OperationFailed("not a string parameter without keys")
@@ -263,9 +273,25 @@ class Parm:
             exec(self._declared.tags["script_callback"], names)
 
 
+class ParmTemplate:
+    def __init__(self, declared: ParsedParm) -> None:
+        self._declared = declared
+
+    def label(self) -> str:
+        return self._declared.label
+
+    def type(self) -> str:
+        kinds = {"integer": "Int", "ordinal": "Menu", "toggle": "Toggle", "string": "String", "float": "Float", "vector": "Float"}
+        return kinds.get(self._declared.type, parmTemplateType.Other)
+
+
 class ParmTuple:
     def __init__(self, node: Any, declared: ParsedParm) -> None:
+        self._declared = declared
         self._parms = [Parm(node, declared, name, k) for k, name in enumerate(component_names(declared))]
+
+    def parmTemplate(self) -> ParmTemplate:
+        return ParmTemplate(self._declared)
 
     def __len__(self) -> int:
         return len(self._parms)
@@ -304,9 +330,19 @@ class NodeType:
     ) -> None:
         self._name, self._dialog, self._most, self._buttons = name, dialog, most_inputs, buttons or {}
         self._sections = sections
+        self._houdini: Any = None
 
     def name(self) -> str:
         return self._name
+
+    def nameComponents(self) -> tuple[str, str, str, str]:
+        """Return scope, namespace, name and version."""
+        parts = self._name.split("::")
+        version = parts.pop() if len(parts) > 1 and parts[-1][0].isdigit() else ""
+        return ("", parts[0] if len(parts) > 1 else "", parts[-1], version)
+
+    def instances(self) -> tuple[Any, ...]:
+        return tuple(node for node in self._houdini.by_id.values() if node.type() is self)
 
     def definition(self) -> HDADefinition | None:
         return None if self._sections is None else HDADefinition(self._sections)

@@ -413,7 +413,10 @@ def test_the_command_writes_and_checks(tmp_path):
 
 
 def test_stages_are_not_in_the_tab_menu_and_recipes_are(package, spec):
-    """A stage's tool names no menu and no context; each recipe has a tool that stands in the TAB menu and on a shelf."""
+    """A stage's tool names no menu and no context; each recipe has a tool that stands in the TAB menu and on a shelf.
+
+    So has the tool for forces, in networks of DOPs too, where they are selected.
+    """
     from xml.etree import ElementTree
 
     scopes = {record["id"]: "substeps" for record in spec["stages"]} | {assets.BEGIN: "substeps"}
@@ -427,8 +430,13 @@ def test_stages_are_not_in_the_tab_menu_and_recipes_are(package, spec):
     shelf = ElementTree.parse(package / "mpm_nodes" / "toolbar" / "mpm_nodes.shelf").getroot()
     tools = {tool.get("name"): tool for tool in shelf.findall("tool")}
     assert [member.get("name") for member in shelf.findall("toolshelf/memberTool")] == list(tools) and len(tools) >= 9
-    for tool in tools.values():
+    forces = tools.pop("mpm_nodes_forces")
+    assert forces.find("toolSubmenu").text == "MPM Nodes/Force" and forces.get("label") == "MPM Add Forces"
+    assert [each.text for each in forces.findall("toolMenuContext/contextNetType")] == ["SOP", "DOP"]
+    assert "mpm_nodes_houdini.choose_forces(kwargs)" in forces.find("script").text
+    for tool in (*tools.values(), forces):
         compile(tool.find("script").text, "tool", "exec")
+    for tool in tools.values():
         assert tool.find("toolSubmenu").text == "MPM Nodes/Configure" and tool.get("label").startswith("MPM Configure ")
 
 

@@ -27,6 +27,16 @@ PACKAGE = {
 }
 """The package file; its PYTHONPATH folder holds `mpm_nodes_houdini` alone, so that no pip package (usd-core) comes with it."""
 
+FORCES = sections.ShelfTool(
+    "forces",
+    "MPM Add Forces",
+    "Forces that are selected in a POP or DOP network become those of the selected MPM Solve, or of the only one, with keys.",
+    "choose_forces(kwargs)",
+    f"{MENU}/Force",
+    ("SOP", "DOP"),
+)
+"""The tool that takes forces of Houdini over."""
+
 WRITTEN = f"{NAMESPACE}/written.json"
 """Digest of every file that was written, by its path: nothing else is replaced or removed by the next run."""
 
@@ -50,8 +60,17 @@ def all_files(spec: Spec, form: Form = "expanded") -> dict[str, bytes]:
         files[f"{NAMESPACE}/python/{RUNTIME.name}/recipes/{path.name}"] = path.read_bytes()
         recipes[path.stem] = strict_json.read(path)["editor"]["quick"]
     ordered = sorted(recipes, key=lambda name: recipes[name]["order"])
-    labels = {name: (recipes[name]["label"], recipes[name]["doc"]) for name in ordered}
-    files[f"{NAMESPACE}/toolbar/{NAMESPACE}.shelf"] = sections.recipes_shelf(f"{MENU}/Configure", labels).encode()
+    tools = [
+        sections.ShelfTool(
+            name,
+            f"MPM Configure {recipes[name]['label']}",
+            recipes[name]["doc"],
+            f"configure(kwargs, {name!r})",
+            f"{MENU}/Configure",
+        )
+        for name in ordered
+    ]
+    files[f"{NAMESPACE}/toolbar/{NAMESPACE}.shelf"] = sections.shelf([*tools, FORCES]).encode()
     return files
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from xml.sax.saxutils import escape, quoteattr
 
 MODIFIED = "Thu Jan  1 00:00:00 2026"
@@ -140,28 +141,50 @@ soptoolutils.genericTool(kwargs, '$HDA_NAME')]]></script>
 """
 
 
-def recipes_shelf(menu: str, recipes: Mapping[str, tuple[str, str]]) -> str:
-    """Return the shelf of the recipes, each a tool in the TAB menu as well: label and help by name."""
-    tools = "".join(
-        f"""  <tool name="mpm_nodes_{name}" label={quoteattr("MPM Configure " + label)} icon="SOP_particlefluidsurface">
-    <helpText><![CDATA[{doc}]]></helpText>
-    <toolMenuContext name="network">
-      <contextNetType>SOP</contextNetType>
-    </toolMenuContext>
-    <toolSubmenu>{escape(menu)}</toolSubmenu>
-    <script scriptType="python"><![CDATA[import mpm_nodes_houdini
+@dataclass(frozen=True)
+class ShelfTool:
+    """A tool of the shelf, in the TAB menu as well.
 
-mpm_nodes_houdini.configure(kwargs, {name!r})]]></script>
-  </tool>
-"""
-        for name, (label, doc) in recipes.items()
-    )
-    members = "".join(f'    <memberTool name="mpm_nodes_{name}"/>\n' for name in recipes)
+    Attributes:
+        name: Its name without `mpm_nodes_`.
+        label: What it is called.
+        doc: Its help.
+        call: What runs, of `mpm_nodes_houdini`.
+        submenu: Its place in the TAB menu.
+        networks: Types of the networks in whose TAB menu it stands.
+    """
+
+    name: str
+    label: str
+    doc: str
+    call: str
+    submenu: str
+    networks: tuple[str, ...] = ("SOP",)
+
+
+def shelf(tools: Sequence[ShelfTool]) -> str:
+    """Return the shelf with its tools."""
+    texts = "".join(_tool(tool) for tool in tools)
+    members = "".join(f'    <memberTool name="mpm_nodes_{tool.name}"/>\n' for tool in tools)
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <shelfDocument>
   <toolshelf name="mpm_nodes" label="MPM Nodes">
 {members}  </toolshelf>
-{tools}</shelfDocument>
+{texts}</shelfDocument>
+"""
+
+
+def _tool(tool: ShelfTool) -> str:
+    networks = "".join(f"      <contextNetType>{network}</contextNetType>\n" for network in tool.networks)
+    return f"""  <tool name="mpm_nodes_{tool.name}" label={quoteattr(tool.label)} icon="SOP_particlefluidsurface">
+    <helpText><![CDATA[{tool.doc}]]></helpText>
+    <toolMenuContext name="network">
+{networks}    </toolMenuContext>
+    <toolSubmenu>{escape(tool.submenu)}</toolSubmenu>
+    <script scriptType="python"><![CDATA[import mpm_nodes_houdini
+
+mpm_nodes_houdini.{tool.call}]]></script>
+  </tool>
 """
 
 

@@ -15,13 +15,16 @@ from .actions import (
     unfold_preset,
 )
 from .farming import make_rops, write_job
+from .forces import add_forces, choose_forces
 from .nodes import cook_node, node_created
 from .recipes import configure
 
 __all__ = [
+    "add_forces",
     "add_stage",
     "cancel_cook",
     "check_graph",
+    "choose_forces",
     "configure",
     "continue_graph",
     "cook_again",

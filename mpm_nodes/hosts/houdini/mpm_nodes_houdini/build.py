@@ -43,14 +43,14 @@ def build(graph, cook):
     settings = graph.get("settings", {})
     for knob in facts["knobs"]:
         write_knob(cook, knob, settings.get(knob["name"], knob["default"]))
-    made = _make_all(parent, graph["nodes"], (0.0, 0.0))
-    _wire_all(parent, graph["nodes"], made, {})
+    made = make_all(parent, graph["nodes"], (0.0, 0.0))
+    wire_all(parent, graph["nodes"], made, {})
     for name, entry in graph["nodes"].items():
         for knob in facts_of(made[name])["knobs"]:
             value = entry.get("knobs", {}).get(knob["name"])
             if knob["kind"] == "substeps" and isinstance(value, dict) and "preset" not in value:
                 _build_substeps(made[name], knob["name"], value)
-    _wire(parent, cook, 0, _ends(graph["nodes"], made))
+    connect(parent, cook, 0, _ends(graph["nodes"], made))
     cook.setUserData(FILE, json.dumps({"editor": graph["editor"]} if "editor" in graph else {}))
     return made
 
@@ -71,7 +71,7 @@ def _listed(wire):
     return wire if isinstance(wire, list) else [wire]
 
 
-def _make_all(parent, entries, offset):
+def make_all(parent, entries, offset):
     """Make the nodes of a graph or of a substeps document; return them by name."""
     return {name: _make(parent, name, entry, offset) for name, entry in entries.items()}
 
@@ -102,7 +102,7 @@ def _make(parent, name, entry, offset):
     return node
 
 
-def _wire_all(parent, entries, made, outside):
+def wire_all(parent, entries, made, outside):
     """Wire nodes as their entries say; `outside` holds nodes for names that are not entries."""
     for name, entry in entries.items():
         ports = [port["name"] for port in facts_of(made[name])["inputs"]]
@@ -110,10 +110,10 @@ def _wire_all(parent, entries, made, outside):
             sources = [made.get(text.partition(".")[0], outside.get(text)) for text in _listed(wire)]
             if port not in ports or None in sources:
                 raise hou.OperationFailed(f"{name}.{port}: cannot be wired from {wire}; check the graph with mpm-nodes validate")
-            _wire(parent, made[name], ports.index(port), sources)
+            connect(parent, made[name], ports.index(port), sources)
 
 
-def _wire(parent, node, index, sources):
+def connect(parent, node, index, sources):
     """Wire one node into an input, or several through a Merge."""
     if len(sources) == 1:
         node.setInput(index, sources[0])
@@ -140,15 +140,15 @@ def _build_substeps(solve, port, document):
     inside = solve.parent().createNode("subnet", f"{solve.name()}_stages")
     inside.setPosition(hou.Vector2((x - 2.0, y + 1.0)))
     entries = document["nodes"]
-    made = _make_all(inside, entries, (0.0, 0.0))
+    made = make_all(inside, entries, (0.0, 0.0))
     begin = inside.createNode("mpm_nodes::substep_begin::1.0", "substep_begin", exact_type_name=True)
     begin.setPosition(hou.Vector2((-2.0, 1.0)))
     outside = {output["name"]: begin for output in facts_of(begin)["outputs"]}
-    _wire_all(inside, entries, made, outside)
+    wire_all(inside, entries, made, outside)
     end = inside.createNode("output", "output0")
     last = max(node.position()[0] for node in made.values()) if made else 0.0
     end.setPosition(hou.Vector2((last + 2.0, -2.0)))
-    _wire(inside, end, 0, _ends(entries, made))
+    connect(inside, end, 0, _ends(entries, made))
     index = [each["name"] for each in facts_of(solve)["inputs"]].index(port)
     solve.setInput(index, inside)
 

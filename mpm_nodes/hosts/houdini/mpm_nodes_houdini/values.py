@@ -30,7 +30,7 @@ def read_knob(node, knob, frames):
         return None
     if kind in ("int", "float", "vector"):
         parms = list(node.parmTuple(name)) if kind == "vector" else [node.parm(name)]
-        return _numbers(parms, kind == "int" or knob.get("element") == "int", kind == "vector", frames)
+        return read_numbers(parms, kind == "int" or knob.get("element") == "int", kind == "vector", frames)
     if kind == "table":
         return _table(node, name)
     parm = node.parm(name)
@@ -48,7 +48,7 @@ def read_knob(node, knob, frames):
     return parm.evalAsString()
 
 
-def _numbers(parms, whole, is_vector, frames):
+def read_numbers(parms, whole, is_vector, frames):
     def typed(value):
         return round(value) if whole else float(value)
 
