@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from test_houdini_cook import graph_of, small_shot
+from test_houdini_docs import DOCS
 
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.document.document import load_graph
@@ -21,7 +23,7 @@ KEYS = ((1, 0.0), (3, 4.0))
 def shot(houdini):
     """A session with a shot, and a DOP network beside it."""
     cook = small_shot(houdini, end=5)
-    dops = houdini.roots["obj"].createNode("dopnet", "dops")
+    dops = houdini.roots["obj"].createNode("dopnet", "dopnet1")
 
     def make(kind, name="push", **values):
         node = dops.createNode(next(each for each in houdini.types if each.split("::")[0] == kind), name)
@@ -181,6 +183,29 @@ def test_keys_come_along(shot):
     assert nodes["gust"]["knobs"]["velocity"]["keys"][1] == [3, [4.0, 0.0, 8.0], "linear"]
 
 
+def test_matter_follows_the_wind_of_a_pop(shot, tmp_path):
+    """A ball at rest, exponent 2: dv/dt = a (W - v)^2, so that v = W s / (1 + s) and x = W t - ln(1 + s) / a, with s = W a t."""
+    wind, resistance, seconds = 3.0, 1.0, 0.5
+    taken(shot, shot.make("popwind", "gust", Wind_Velocity=(wind, 0.0, 0.0), Air_Resistance=resistance))
+    for number in range(3):
+        shot.solve.parmTuple("gravity")[number].set(0.0)
+    shot.cook.parm("end").set(1 + round(24 * seconds))
+    shot.cook.parm("mpm_cook").pressButton()
+    points = shot.houdini.work.createNode("mpm_nodes::cached_points::1.0", "points")
+    points.parm("mpm_stage").set(str(tmp_path / "mpm" / "cook" / "r001" / "cache.usda"))
+    middles = []
+    for frame in (1.0, 1.0 + 24.0 * seconds):
+        shot.houdini.current_frame = frame
+        points.cook(force=True)
+        found = points.geometry()
+        speeds = np.reshape(found.pointFloatAttribValues("v"), (-1, 3))
+        middles.append((np.mean(found._points, axis=0), speeds.mean(axis=0)))
+    (start, _), (place, velocity) = middles
+    reached = wind * resistance * seconds
+    np.testing.assert_allclose(velocity, (wind * reached / (1.0 + reached), 0.0, 0.0), atol=0.018)
+    np.testing.assert_allclose(place - start, (wind * seconds - np.log(1.0 + reached) / resistance, 0.0, 0.0), atol=0.006)
+
+
 def _expression(text):
     hou = sys.modules["hou"]
     one = hou.Keyframe()
@@ -196,9 +221,10 @@ def test_what_is_not_taken_over_is_named(shot):
     torus, surface = shot.make("popaxisforce", "torus", Type="torus"), shot.make("popattract", "skin", Attraction_Type="points")
     some = shot.make("popwind", "some", Group="light", Use_VEXpressions=1, Swirl_Scale=(1.0, 2.0, 3.0), Amplitude=1.0)
     key(parms(some, "Activation")[0], *KEYS)
-    nodes = [off, bypassed, torus, surface, some, shot.make("popfan", "fan"), shot.make("popfireworks", "sparks")]
+    others = [shot.make(kind, name) for kind, name in (("popfan", "fan"), ("popfireworks", "sparks"), ("popsolver", "solver"))]
+    nodes = [off, bypassed, torus, surface, some, *others]
     forces, left = taken(shot, *nodes)
-    assert list(forces) == ["some"]
+    assert list(forces) == ["some"] and not any(each.startswith("solver") for each in left)
     words = {"off": "switched off", "bypassed": "switched off", "torus": "Torus", "skin": "geometry", "fan": "field_shape",
              "sparks": "a popfireworks is not taken over"}  # fmt: skip
     said = {name: [each for each in left if each.startswith(name + ":")] for name in (*words, "some")}
@@ -233,6 +259,15 @@ def test_the_tool_takes_the_selection_and_the_only_solve(shot):
     shot.houdini.selected.append(other)
     third = mpm_nodes_houdini.choose_forces({})
     assert third[0] in other.inputs()
+
+
+def test_the_page_says_how_in_python(shot):
+    """The lines of docs/houdini.md run as they stand."""
+    (lines,) = re.findall(r"<!-- python: tested -->\n```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    shot.make("popforce"), shot.make("popsolver", "solver")
+    names = {"hou": sys.modules["hou"]}
+    exec(lines, names)
+    assert [node.name() for node in names["made"]] == ["push"] and names["left_out"] == []
 
 
 def test_a_window_shows_what_was_left_out(shot):

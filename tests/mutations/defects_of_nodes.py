@@ -7,6 +7,8 @@ from defect import Defect
 _SHOT_TIME = "tests/solver/test_shot_time.py"
 _BEFORE = "tests/emit/test_before_the_cook.py"
 _FAR = "tests/emit/test_far_off.py"
+_HOUDINI = "mpm_nodes/hosts/houdini/mpm_nodes_houdini"
+_FORCES = "tests/hosts/test_houdini_forces.py"
 
 DEFECTS = (
     Defect(
@@ -421,5 +423,26 @@ DEFECTS = (
         '"s^2": 2, "s2"',
         '"s^2": 1, "s2"',
         "tests/graph/test_clock.py::test_rates_are_found_by_their_units",
+    ),
+    Defect(
+        "the speed of Houdini's wind is not taken",
+        f"{_HOUDINI}/force_kinds.py",
+        "return scaled(first, second)",
+        "return first",
+        f"{_FORCES}::test_winds_draw_towards_their_velocity",
+    ),
+    Defect(
+        "Houdini's axis force turns the other way as a wind",
+        f"{_HOUDINI}/force_kinds.py",
+        'around = source.combined("cross", along, slope)',
+        'around = source.combined("cross", slope, along)',
+        f"{_FORCES}::test_axis_forces_turn_lift_and_draw",
+    ),
+    Defect(
+        "forces of Houdini take the place of those that are wired in",
+        f"{_HOUDINI}/forces.py",
+        "for each in (*before, *made)",
+        "for each in made",
+        f"{_FORCES}::test_the_tool_takes_the_selection_and_the_only_solve",
     ),
 )

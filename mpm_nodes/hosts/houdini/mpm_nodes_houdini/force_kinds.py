@@ -29,9 +29,11 @@ INSTEAD = {
     "vortexforce": "force_vortex",
 }
 """What to take by hand, by the type of a node that has no translation."""
+NO_FORCES = ("popobject", "popsource", "popsolver", "merge", "null", "output")
+"""Types of what else stands in such networks, and need not be spoken of."""
 
 
-class Source:
+class HoudiniForce:
     """A force of Houdini, and the piece of a graph that comes of it.
 
     Attributes:
@@ -97,15 +99,15 @@ class Source:
     def off(self):
         """Return whether the node does nothing, and say what of it holds for all its kind and is not taken over."""
         for each in self.node.parmTuples():
-            label, parm = each.parmTemplate().label().casefold(), each[0] if len(each) else None
-            if label == "activation":
-                if not parm.isTimeDependent() and parm.eval() <= 0:
+            label, kind = each.parmTemplate().label().casefold(), each.parmTemplate().type()
+            if label == "activation" and kind in NUMBERS:
+                if not each[0].isTimeDependent() and each[0].eval() <= 0:
                     return True
-                if parm.isTimeDependent():
+                if each[0].isTimeDependent():
                     self.said.append("Activation moves, and is not taken over; key the strength")
-            elif label == "group" and parm.evalAsString().strip():
+            elif label == "group" and kind == hou.parmTemplateType.String and each[0].evalAsString().strip():
                 self.said.append("Group is not taken over; wire a field into mask")
-            elif label.startswith("use vexpression") and parm.eval():
+            elif label.startswith("use vexpression") and kind == hou.parmTemplateType.Toggle and each[0].eval():
                 self.said.append("VEXpressions are not taken over; wire a field into mask")
         return self.node.isBypassed()
 
@@ -192,7 +194,9 @@ def _is_quadratic(source):
     solvers = [node for node in source.node.parent().children() if node.type().nameComponents()[2] == "popsolver"]
     if not solvers:
         return True
-    exponent = Source(solvers[0], source.frames, source.names).fixed("Drag Exponent")
+    solver = HoudiniForce(solvers[0], source.frames, source.names)
+    exponent = solver.fixed("Drag Exponent")
+    source.said += solver.said
     if exponent not in (1.0, 2.0):
         source.said.append(f"Drag Exponent {exponent:g} of {solvers[0].name()} becomes {1 if exponent < 1.5 else 2}")
     return exponent >= 1.5

@@ -9,7 +9,7 @@ import hou
 
 from .build import connect, make_all, wire_all
 from .collect import UNITS
-from .force_kinds import INSTEAD, KINDS, Source
+from .force_kinds import INSTEAD, KINDS, NO_FORCES, HoudiniForce
 from .nodes import facts_of
 
 STEP = 2.5
@@ -89,11 +89,13 @@ def _solve_of(ours, any_forces):
 def _translated(node, parent):
     """Return the entries that a node stands for, the names of its forces, and what is left out."""
     kind = node.type().nameComponents()[2]
+    if kind in NO_FORCES:
+        return {}, [], []
     if kind not in KINDS:
         instead = f"; take {INSTEAD[kind]}" if kind in INSTEAD else ""
         return {}, [], [f"a {kind} is not taken over{instead}"]
     first, last = hou.playbar.frameRange()
-    source = Source(node, (first, last), _Names(parent))
+    source = HoudiniForce(node, (first, last), _Names(parent))
     try:
         if source.off():
             return {}, [], ["is switched off"]
