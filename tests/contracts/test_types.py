@@ -65,7 +65,7 @@ def argument_lists(package: Path) -> Iterator[tuple[str, int, int]]:
                 arguments = [*item.args.posonlyargs, *item.args.args]
                 by_position = len(arguments)
                 declared = {ast.unparse(decorator).partition("(")[0] for decorator in item.decorator_list} & {"node", "stage"}
-                if declared:  # what a cook hands to nodes is no wire, and knobs are given by name
+                if declared:  # a cook hands these to nodes, and knobs are given by name
                     arguments = [each for each in arguments if each.arg not in ("ctx", "previous")]
                     by_position = len(arguments)
                 arguments += [] if declared else item.args.kwonlyargs

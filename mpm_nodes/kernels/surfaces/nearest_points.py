@@ -51,7 +51,7 @@ def _search_one(p, places, points, table, grid, numbers, squares):
     k = min(max(int(np.floor((z - low[2]) / edge)), 0), shape[2] - 1)
     last = squares.shape[1] - 1
     for shell in range(max(shape[0], shape[1], shape[2])):
-        # a place outside of the box is no nearer to a point in it than the nearest place of the box is
+        # from a place outside of the box a point in it is at least as far as from the nearest place of the box
         if shell > 0 and squares[p, last] <= ((shell - 1) * edge) ** 2:
             return
         for a in range(max(i - shell, 0), min(i + shell + 1, shape[0])):
