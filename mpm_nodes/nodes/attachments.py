@@ -15,11 +15,13 @@ from mpm_nodes.data import (
     BodyMotion,
     Collider,
     Emitter,
+    Field,
     FrameContext,
     MpmNodesError,
     NewtonsPerMetre,
     Particles,
     Range,
+    Resampling,
     SpatialField,
     Unit,
     Unitless,
@@ -127,10 +129,13 @@ def with_attachments(
         return tuple(sources), tuple(emitters)
 
     def free(particles: Particles) -> Particles:
-        columns = {**particles.attributes}
+        columns, own = {**particles.attributes}, {**particles.fields}
         for n in range(count):
             state, place = attached_column(n)
             columns[state], columns[place] = np.zeros(len(particles), np.int32), np.zeros((len(particles), 3))
-        return dataclasses.replace(particles, attributes=columns)
+            # what resampling makes is looked at anew: it lies elsewhere than the particle that it is made of
+            own[state] = Field(state, kind="int32", resampling=Resampling.RECOMPUTED, doc="What became of its tie.", houdini=state)
+            own[place] = Field(place, shape=(3,), resampling=Resampling.RECOMPUTED, doc="Where its tie holds.", houdini=place)
+        return dataclasses.replace(particles, attributes=columns, fields=own)
 
     return tuple(map(free, sources)), tuple(dataclasses.replace(each, template=free(each.template)) for each in emitters)

@@ -9,11 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, A, AttributeUpdate, FrameContext, MpmNodesError, Particles, SpatialField, Unitless
+from mpm_nodes.data import (
+    ATTRIBUTES,
+    BIRTH,
+    A,
+    AttributeUpdate,
+    FrameContext,
+    MpmNodesError,
+    Particles,
+    SpatialField,
+    Unitless,
+    attached_column,
+)
 from mpm_nodes.data.masses import weighed
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.bodies import passed_on
+from mpm_nodes.nodes.derived import DERIVED, own_name
 from mpm_nodes.nodes.fields import constant, number
 from mpm_nodes.nodes.fields_of_particles import columns_at_birth, refuse_unknown_at_birth
 
@@ -91,7 +103,15 @@ def _refuse_misfit(attribute: str, vector: bool, node_name: str = "set_attribute
         )
 
 
+def _refuse_ties(where: str, attribute: str) -> None:
+    """Refuse the columns of force_attach, whose numbers name triangles."""
+    number = attribute.removeprefix("attached_").removesuffix("_place")
+    if number.isdecimal() and attribute in attached_column(int(number) - 1):
+        raise MpmNodesError(f"{where}.attribute: {attribute} is what force_attach finds; choose another name")
+
+
 def _checked_name(attribute: str) -> None:
+    _refuse_ties("set_attribute", attribute)
     if attribute in ATTRIBUTES and attribute not in SETTABLE:
         raise MpmNodesError(f"set_attribute.attribute: {attribute} is what the solve finds; choose of {', '.join(SETTABLE)}")
     if not attribute.isidentifier():
@@ -188,7 +208,8 @@ def update_attribute(
     """Change an attribute of particles while the solve runs, as every frame begins: soften, heat up, weaken, paint. Wire it into
     solve.updates.
 
-    What is added or multiplied is so once a frame. What particles begin with is set by set_attribute.
+    What is added or multiplied is so once a frame. Passive matter is changed, too. What particles begin with is set by
+    set_attribute.
 
     Args:
         field: What it becomes where the particles are then; without it `value`.
@@ -206,6 +227,11 @@ def update_attribute(
     if attribute in ATTRIBUTES and attribute not in UPDATABLE:
         cure = "push matter by forces" if attribute == "velocity" else f"choose of {', '.join(UPDATABLE)}"
         raise MpmNodesError(f"{where}.attribute: {attribute} is what the solve finds; {cure}")
+    _refuse_ties(where, attribute)
+    if own_name(attribute) != attribute:
+        raise MpmNodesError(f"{where}.attribute: '{attribute}' stands for {own_name(attribute)}; use that, or another name")
+    if attribute in (*DERIVED, BIRTH):
+        raise MpmNodesError(f"{where}.attribute: {attribute} is what the solve finds; choose another name")
     if not attribute.isidentifier():
         raise MpmNodesError(f"{where}.attribute: '{attribute}' is not a name; use letters, digits and _")
     field = constant(value) if field is None else field

@@ -230,8 +230,8 @@ def active_mask(
 ) -> ActiveMask:
     """Move only the matter where a field is above 1/2 as a frame begins; hold the rest as it is. Wire it into solve.active.
 
-    What is not active is passive: it keeps its place, its deformation and all else to the bit, takes no time, and stands in the
-    way of active matter like a collider. It goes on from where it is, without a velocity, once the field lets it.
+    What is not active is passive: it keeps its place, its deformation and all that updates do not change to the bit, takes no time,
+    and stands in the way of active matter like a collider. It goes on from where it is, without a velocity, once the field lets it.
 
     Args:
         field: A field of numbers: field_shape, a ramp that keys move, or field_attribute, for what particles have.

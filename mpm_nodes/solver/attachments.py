@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -88,34 +89,101 @@ def refuse_without_columns(forces: Sequence[BodyForce], names: Sequence[str]) ->
                 )
 
 
-def attach(particles: ParticleStore, step: StepContext) -> None:
+class _Ties(NamedTuple):
+    """Ties of an attachment in a store: their mass [kg], how many hold, how many particles were looked at, whether some broke."""
+
+    mass: float = 0.0
+    tied: int = 0
+    seen: int = 0
+    broken: bool = False
+
+
+def attach(particles: ParticleStore, step: StepContext, still: ParticleStore) -> None:
     """Tie particles that no attachment has looked at, let go what an attachment without stiffness held, and find masses.
 
     Args:
         particles: Particles.
         step: The substep to come.
+        still: Passive particles: their ties hold without pulling, and break and let go with the others.
     """
     held = attachments_of(step.forces)
     if not held:
         return
     begin = step.moment(0.0)
     moment = dataclasses.replace(begin, frame=begin.frame + JUST)
-    mass, found = particles.rows("mass")[0], list[float]()
+    found, holders, known = list[float](), _holders(step), step.tied_to
+    step.tied_to = holders
     for number, each in enumerate(held):
         state = particles.rows(attached_column(number)[0])[0]
-        before = int((state != springs.UNSEEN).sum())
-        is_broken = keys.most(each.breaking_force) > 0.0 and step.share.any(bool((state == springs.BROKEN).any()))
-        if not keys.at(each.stiffness, moment.frame) > 0.0:
-            state[:] = springs.UNSEEN
-        elif is_broken:  # what comes later is not tied by it
+        lets_go = not keys.at(each.stiffness, moment.frame) > 0.0
+        if not lets_go and _are_other_ties((particles, still), step, number, known):
+            _let_go(particles, still, number)
+        before = int((state != springs.UNSEEN).sum()) + _ties(still, number).seen
+        broken = bool((state == springs.BROKEN).any()) or _ties(still, number).broken
+        if lets_go:
+            _let_go(particles, still, number)
+        elif keys.most(each.breaking_force) > 0.0 and step.share.any(broken):  # what comes later is not tied by it
             state[state == springs.UNSEEN] = springs.LEFT_OUT
         elif (state == springs.UNSEEN).any():
             _tie(particles, each, number, moment)
-        seen = int((state != springs.UNSEEN).sum())
-        found += [float(mass[state > 0].sum(dtype=float)), float((state > 0).sum()), float(before), float(seen)]
+        moving, resting = _ties_of(particles, number), _ties(still, number)
+        found += [moving.mass + resting.mass, moving.tied + resting.tied, before, moving.seen + resting.seen]
     totals = step.share.totals(found).reshape(-1, 4)
     step.attached, step.pulled = tuple((float(kilograms), int(count)) for kilograms, count, _, _ in totals), ()
     step.missed = sum(not count and not before and seen > 0 for _, count, before, seen in totals.tolist())
+
+
+def _ties_of(particles: ParticleStore, number: int) -> _Ties:
+    state = particles.rows(attached_column(number)[0])[0]
+    mass = float(particles.rows("mass")[0][state > 0].sum(dtype=float))
+    return _Ties(mass, int((state > 0).sum()), int((state != springs.UNSEEN).sum()), bool((state == springs.BROKEN).any()))
+
+
+def _ties(still: ParticleStore, number: int) -> _Ties:
+    """Return the ties of passive particles, which change so seldom that they are kept."""
+    if not still.count:
+        return _Ties()
+    if (_Ties, number) not in still.bound:
+        still.bound[_Ties, number] = _ties_of(still, number)
+    kept: _Ties = still.bound[_Ties, number]
+    return kept
+
+
+def _let_go(particles: ParticleStore, still: ParticleStore, number: int) -> None:
+    particles.rows(attached_column(number)[0])[:] = springs.UNSEEN
+    if _ties(still, number).seen:
+        still.rows(attached_column(number)[0])[:] = springs.UNSEEN
+        del still.bound[_Ties, number]
+
+
+def _holders(step: StepContext) -> tuple[str, ...]:
+    """Return the name of each attachment, and what of its body ties name; the same ones hold what the same ones tied."""
+    found = list[str]()
+    for force in step.forces:
+        if force.attachment is not None:
+            body = force.attachment.body
+            points = body is not None and body.triangles is not None
+            found.append(f"{force.name}: {'place' if body is None else f'{_most(body)} triangles' if points else 'pose'}")
+    return tuple(found)
+
+
+def _most(body: BodyMotion | None) -> int:
+    """Return the largest number that a tie to a body has."""
+    return 1 if body is None or body.triangles is None else len(body.triangles)
+
+
+def _are_other_ties(stores: Sequence[ParticleStore], step: StepContext, number: int, known: tuple[str, ...]) -> bool:
+    """Return whether the ties were made by another attachment, as before a cook that goes on with another graph; that is told."""
+    states, most = [each.rows(attached_column(number)[0])[0] for each in stores], _most(attachments_of(step.forces)[number].body)
+    if number < len(known):
+        others = known[number] != step.tied_to[number]
+    else:  # of a state that does not say it
+        others = step.share.any(any(int(state.max(initial=0)) > most for state in states))
+    if others and any((state > 0).any() for state in states):
+        name = step.tied_to[number].partition(": ")[0] or "force_attach"
+        message = "the ties that are there were made by another node, or to another body; they let go, and are made again"
+        warnings.warn(f"{name}: {message}", stacklevel=2)
+    return others
 
 
 def _tie(particles: ParticleStore, attachment: Attachment, number: int, moment: Moment) -> None:
@@ -219,12 +287,13 @@ def _pull(
     return Pulled(Delivered((x, y, z), work), math.sqrt(told[:, 4].max(initial=0.0)), tuple(own))
 
 
-def sever(particles: ParticleStore, step: StepContext) -> None:
+def sever(particles: ParticleStore, step: StepContext, still: ParticleStore) -> None:
     """Break the ties of attachments whose springs pulled too hard in a substep, and tell what all of them bear.
 
     Args:
         particles: Particles.
         step: The substep that is over; its stage `apply_forces` left there what attachments did.
+        still: Passive particles.
     """
     held = attachments_of(step.forces)
     if not held:
@@ -236,8 +305,10 @@ def sever(particles: ParticleStore, step: StepContext) -> None:
         most = keys.at(each.breaking_force, frame)
         breaks = most > 0.0 and float(np.linalg.norm(total[3:])) > most * step.dt
         if breaks:
-            state = particles.rows(attached_column(number)[0])[0]
-            state[state > 0] = springs.BROKEN
+            for store in (particles, still):
+                state = store.rows(attached_column(number)[0])[0]
+                state[state > 0] = springs.BROKEN
+            still.bound.pop((_Ties, number), None)
         tied, broken = [*tied, 0 if breaks else count], [*broken, count if breaks else 0]
     force = tuple((-totals[:, :3] / step.frame_seconds).ravel().tolist())
     step.tell(ATTACHMENTS, force=force, tied=tuple(tied), broken=tuple(broken), missed=step.missed)

@@ -82,6 +82,8 @@ class SolverState:
             "domains": {},
             **solver.share.facts(),
         }
+        if solver.step_context.tied_to:
+            facts["ties"] = list(solver.step_context.tied_to)
         arrays: dict[str, np.ndarray] = {}
         for place, store in solver.lasting_stores.items():
             saved = store.save(solver.unsaved(place), copy=False)
@@ -152,6 +154,7 @@ class SolverState:
             state = self._arrays.get(f"nozzle {n}")
             if isinstance(stream, Stream) and state is not None and (not others or stream.fits(state)):
                 stream.restore(state)
+        solver.step_context.tied_to = tuple(map(str, facts.get("ties", ())))
         choice = facts["choice"]
         if not others or (choice and len(choice[2]) == len(solver.candidates.names)):
             solver.resume_choice(choice)

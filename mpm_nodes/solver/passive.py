@@ -9,11 +9,24 @@ call such matter frozen or sleeping particles.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import ActiveMask, Collider, Fact, Facts, InputError, Moment, Reduction, SpatialField, StepContext
+from mpm_nodes.data import (
+    ActiveMask,
+    Collider,
+    Fact,
+    Facts,
+    InputError,
+    Moment,
+    Reduction,
+    SpatialField,
+    StepContext,
+    attached_column,
+    attachments_of,
+)
 from mpm_nodes.kernels.level_sets.build import LARGEST_TABLE, leaf_level_set
 from mpm_nodes.kernels.level_sets.level_set import LEAF, LEVEL_SET, PosedLevelSets
 from mpm_nodes.kernels.level_sets.vector_leaves import leaf_keys
@@ -115,6 +128,18 @@ class PassiveMatter:
         if self.store.count or released:
             mass = float(self.store.rows("mass")[0].sum(dtype=float))
             step.tell(PASSIVE, particles=self.store.count, mass=mass, stopped=stopped, released=released)
+
+    def mark(self, step: StepContext) -> Callable[[], None]:
+        """Return what puts back what may change of passive particles in a frame: their ties, and what is updated."""
+        ties = [attached_column(number)[0] for number in range(len(attachments_of(step.forces)))]
+        names = {*ties, *(each.attribute for each in step.updates)} if self.store.count else ()
+        held = {name: self.store.rows(name).copy() for name in names}
+
+        def come_back() -> None:
+            self.store.put(held)
+            self.store.bound.clear()
+
+        return come_back
 
     def save(self) -> Saved | None:
         """Return what a checkpoint holds, as views; None where nothing is passive."""

@@ -267,7 +267,7 @@ class SubstepSolver:
         """Return what puts the solver back to where it is now, but for the seconds that its stages took; it may be called again."""
         rollback, tried = Rollback(self), self.candidates
         held, index, substeps_done = (tried.choice, tried.own_dt), tried.index, self.substeps_done
-        streams = [stream.mark() for stream in self.matter.streams]
+        beside = [*(stream.mark() for stream in self.matter.streams), self.passive.mark(self.step_context)]
 
         def come_back() -> None:
             seconds = dict(self.stage_seconds)
@@ -276,7 +276,7 @@ class SubstepSolver:
             (tried.choice, tried.own_dt), self.substeps_done = held, substeps_done
             self.choose(index)
             self.forget_past()
-            for back in streams:
+            for back in beside:
                 back()
 
         return come_back
@@ -329,17 +329,18 @@ class SubstepSolver:
             self._prepare()
             measure_gradients(self.particles, self.grid)
         step.time = self.time
-        attach(self.particles, step)
+        attach(self.particles, step, self.passive.store)
         tried = self.candidates
         if dt is None and len(tried.programs) > 1:
             if tried.choice is None or tried.choice.is_old(tried.own_dt):
                 tried.choice = choose_again(self, time_left, check_cancel)
                 tried.own_dt = tried.choice.dt
         step.time = self.time
-        update_attributes(self.particles, step.updates, step)
+        for store in (self.particles, self.passive.store):
+            update_attributes(store, step.updates, step)
         exchange_goals(self.particles, step)
         self.run_stages(dt, time_left, check_cancel, keep)
-        sever(self.particles, step)
+        sever(self.particles, step, self.passive.store)
         if step.dt < time_left * (1.0 - 1e-9) or step.dt > tried.own_dt:
             tried.own_dt = step.dt  # what is left of a frame says nothing of the pace
         end = self.time + step.dt

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from defect import Defect
 
-_TIES, _BODIES, _STEPS = (
+_TIES, _PASSIVE, _BODIES, _STEPS = (
     "tests/solver/test_attachments.py",
+    "tests/solver/test_passive_ties.py",
     "tests/colliders/test_bodies.py",
     "tests/colliders/test_steps_of_keys.py",
 )
@@ -37,6 +38,27 @@ DEFECTS = (
         "state[state == springs.UNSEEN] = springs.LEFT_OUT\n        elif",
         "_tie(particles, each, number, moment)\n        elif",
         f"{_TIES}::test_what_comes_later_is_tied_until_it_broke",
+    ),
+    Defect(
+        "passive ties stay when the others break",
+        "mpm_nodes/solver/attachments.py",
+        "for store in (particles, still):\n                state",
+        "for store in (particles,):\n                state",
+        f"{_PASSIVE}::test_what_is_passive_breaks_and_lets_go_with_the_rest",
+    ),
+    Defect(
+        "ties are kept whatever they were made to",
+        "mpm_nodes/solver/attachments.py",
+        "others = known[number] != step.tied_to[number]",
+        "others = False",
+        f"{_PASSIVE}::test_a_cook_goes_on_with_another_body",
+    ),
+    Defect(
+        "passive matter is updated twice where a frame is solved again",
+        "mpm_nodes/solver/passive.py",
+        "self.store.put(held)",
+        "self.store.put({})",
+        f"{_PASSIVE}::test_a_frame_that_is_solved_again_finds_passive_matter_as_it_began",
     ),
     Defect(
         "the height above a triangle is left out",
