@@ -239,7 +239,7 @@ class MeteredStream(Stream):
     # ---------------------------------------------------------------- states
     def state(self) -> np.ndarray | None:
         """Return what a checkpoint must hold, shape (1 or n + 1, 6): counts, then of a nozzle that has moved all that it is."""
-        head = np.array([[self.born, self.closed, self.first_area, 0.0, 0.0, 0.0]])
+        head = np.array([[self.born, self.closed, self.first_area, self.area, self.each, 0.0]])
         nozzle = super().state()
         return head if nozzle is None else np.concatenate([head, np.column_stack([nozzle, self.phases, self.factors])])
 
@@ -249,6 +249,8 @@ class MeteredStream(Stream):
         if len(state) > 1:
             super().restore(state[1:, :4])
             self.phases, self.factors, self._orders = state[1:, 4].copy(), state[1:, 5].copy(), {}
+            if state[0, 3] > 0.0:  # not in older checkpoints: of the template as it was laid out last
+                self.area, self.each = float(state[0, 3]), float(state[0, 4])
 
     def fits(self, state: np.ndarray) -> bool:
         """See `Stream`."""

@@ -269,6 +269,27 @@ def test_streams_with_a_look_for_room_count_what_was_born():
     assert solver.step_context.report["emitted"]["volume"][0] == pytest.approx(5e-4)
 
 
+def test_a_narrower_nozzle_goes_on_in_a_checkpoint():
+    """Half of the template is gone, and then it only moves: what comes is as fast as without the checkpoint."""
+    stream, clock = made(rate=2e-3), Clock.of(SETTINGS)
+    half = NOZZLE["position"][:, 0] < 0.0
+    narrow = dataclasses.replace(NOZZLE, attributes={name: column[half] for name, column in NOZZLE.attributes.items()})
+    moved = dataclasses.replace(narrow, attributes={**narrow.attributes, "position": narrow["position"] + [0.01, 0.0, 0.0]})
+    emitters = [emit_stream(SETTINGS, template, rate=2e-3) for template in (narrow, moved)]
+    stream.follow(emitters[0], np.zeros(1, np.int32), clock.over(2))
+    other = made(rate=2e-3)
+    state = stream.state()
+    assert state is not None
+    other.restore(state)
+    found = []
+    for each in (stream, other):
+        each.follow(emitters[1], np.zeros(1, np.int32), clock.over(3))
+        found.append(each.between(1.0 / 24.0, 2.0 / 24.0))
+    assert len(found[0]["position"]) > 50
+    for name, column in found[0].items():
+        assert np.array_equal(found[1][name], column), name
+
+
 def test_a_closed_stream_stays_closed_in_a_checkpoint():
     """It knows what it has brought, that it is full, and of a nozzle that moved all that it was."""
     emitter = emit_stream(SETTINGS, NOZZLE, rate=2e-3, volume=1.0)
