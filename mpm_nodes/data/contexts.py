@@ -99,6 +99,7 @@ class StepContext:
         further_reads: Fields of particles that stages read besides those that they declare, by stage: those that forces name.
         attached: Of each attachment the mass of what is tied [kg], and how many particles these are, as the substep begins.
         tied_to: Name of each attachment, and what its body is, which made the ties that there are; empty before the first substep.
+        severed: Numbers of the attachments whose ties broke, until they are let go.
         missed: How many attachments have just found nothing to tie.
         pulled: What each attachment gave in the substep (`solver.attachments.Pulled`), once it has.
         share: What this process agrees on with others where a simulation runs on several (`solver.ranks.share.Share`).
@@ -134,6 +135,7 @@ class StepContext:
     further_reads: Mapping[str, frozenset[str]] = field(default_factory=dict)
     attached: tuple[tuple[float, int], ...] = ()
     tied_to: tuple[str, ...] = ()
+    severed: frozenset[int] = frozenset()
     missed: int = 0
     pulled: tuple[Any, ...] = ()
     share: SingleRank = SINGLE_RANK

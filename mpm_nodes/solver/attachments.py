@@ -90,12 +90,11 @@ def refuse_without_columns(forces: Sequence[BodyForce], names: Sequence[str]) ->
 
 
 class _Ties(NamedTuple):
-    """Ties of an attachment in a store: their mass [kg], how many hold, how many particles were looked at, whether some broke."""
+    """Ties of an attachment in a store: their mass [kg], how many hold, and how many particles were looked at."""
 
     mass: float = 0.0
     tied: int = 0
     seen: int = 0
-    broken: bool = False
 
 
 def attach(particles: ParticleStore, step: StepContext, still: ParticleStore) -> None:
@@ -117,12 +116,11 @@ def attach(particles: ParticleStore, step: StepContext, still: ParticleStore) ->
         state = particles.rows(attached_column(number)[0])[0]
         lets_go = not keys.at(each.stiffness, moment.frame) > 0.0
         if not lets_go and _are_other_ties((particles, still), step, number, known):
-            _let_go(particles, still, number)
+            _let_go(particles, still, step, number)
         before = int((state != springs.UNSEEN).sum()) + _ties(still, number).seen
-        broken = bool((state == springs.BROKEN).any()) or _ties(still, number).broken
         if lets_go:
-            _let_go(particles, still, number)
-        elif keys.most(each.breaking_force) > 0.0 and step.share.any(broken):  # what comes later is not tied by it
+            _let_go(particles, still, step, number)
+        elif keys.most(each.breaking_force) > 0.0 and number in step.severed:  # what comes later is not tied by it
             state[state == springs.UNSEEN] = springs.LEFT_OUT
         elif (state == springs.UNSEEN).any():
             _tie(particles, each, number, moment)
@@ -136,7 +134,7 @@ def attach(particles: ParticleStore, step: StepContext, still: ParticleStore) ->
 def _ties_of(particles: ParticleStore, number: int) -> _Ties:
     state = particles.rows(attached_column(number)[0])[0]
     mass = float(particles.rows("mass")[0][state > 0].sum(dtype=float))
-    return _Ties(mass, int((state > 0).sum()), int((state != springs.UNSEEN).sum()), bool((state == springs.BROKEN).any()))
+    return _Ties(mass, int((state > 0).sum()), int((state != springs.UNSEEN).sum()))
 
 
 def _ties(still: ParticleStore, number: int) -> _Ties:
@@ -149,7 +147,8 @@ def _ties(still: ParticleStore, number: int) -> _Ties:
     return kept
 
 
-def _let_go(particles: ParticleStore, still: ParticleStore, number: int) -> None:
+def _let_go(particles: ParticleStore, still: ParticleStore, step: StepContext, number: int) -> None:
+    step.severed -= {number}
     particles.rows(attached_column(number)[0])[:] = springs.UNSEEN
     if _ties(still, number).seen:
         still.rows(attached_column(number)[0])[:] = springs.UNSEEN
@@ -305,6 +304,7 @@ def sever(particles: ParticleStore, step: StepContext, still: ParticleStore) -> 
         most = keys.at(each.breaking_force, frame)
         breaks = most > 0.0 and float(np.linalg.norm(total[3:])) > most * step.dt
         if breaks:
+            step.severed |= {number}
             for store in (particles, still):
                 state = store.rows(attached_column(number)[0])[0]
                 state[state > 0] = springs.BROKEN

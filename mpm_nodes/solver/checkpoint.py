@@ -83,7 +83,7 @@ class SolverState:
             **solver.share.facts(),
         }
         if solver.step_context.tied_to:
-            facts["ties"] = list(solver.step_context.tied_to)
+            facts |= {"ties": list(solver.step_context.tied_to), "severed": sorted(solver.step_context.severed)}
         arrays: dict[str, np.ndarray] = {}
         for place, store in solver.lasting_stores.items():
             saved = store.save(solver.unsaved(place), copy=False)
@@ -154,7 +154,8 @@ class SolverState:
             state = self._arrays.get(f"nozzle {n}")
             if isinstance(stream, Stream) and state is not None and (not others or stream.fits(state)):
                 stream.restore(state)
-        solver.step_context.tied_to = tuple(map(str, facts.get("ties", ())))
+        step = solver.step_context
+        step.tied_to, step.severed = tuple(map(str, facts.get("ties", ()))), frozenset(map(int, facts.get("severed", ())))
         choice = facts["choice"]
         if not others or (choice and len(choice[2]) == len(solver.candidates.names)):
             solver.resume_choice(choice)

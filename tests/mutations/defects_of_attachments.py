@@ -47,6 +47,13 @@ DEFECTS = (
         f"{_PASSIVE}::test_what_is_passive_breaks_and_lets_go_with_the_rest",
     ),
     Defect(
+        "ties that broke are forgotten in a checkpoint",
+        "mpm_nodes/solver/checkpoint.py",
+        'frozenset(map(int, facts.get("severed", ())))',
+        "frozenset()",
+        f"{_PASSIVE}::test_what_broke_ties_nothing_once_it_is_gone",
+    ),
+    Defect(
         "ties are kept whatever they were made to",
         "mpm_nodes/solver/attachments.py",
         "others = known[number] != step.tied_to[number]",

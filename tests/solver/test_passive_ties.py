@@ -69,10 +69,33 @@ def test_a_frame_that_is_solved_again_finds_passive_matter_as_it_began():
     for _ in range(2):
         run.step_context.substep = 0
         run.step(1e-3)
-        assert (held.rows("touched")[0] == 1.0).all() and (held.rows("attached_1")[0] == springs.BROKEN).all()
+        assert (
+            run.step_context.severed == {0}
+            and (held.rows("touched")[0] == 1.0).all()
+            and (held.rows("attached_1")[0] == springs.BROKEN).all()
+        )
         back()
+        assert not run.step_context.severed
         assert (held.rows("touched")[0] == 0.0).all() and (held.rows("attached_1")[0] == 1).all()
     assert held.count == 108
+
+
+def test_what_broke_ties_nothing_once_it_is_gone(tmp_path):
+    """A drain takes all that was tied; what comes in after a checkpoint is not tied, until a key of 0."""
+    graph = shot(end=9, size=0.2, gravity=(0.0, -50.0, 0.0))
+    spout = graph.add("emit_box", "spout", material="matter", size=(0.2, 0.1, 0.2), centre=(1.0, 1.0, 0.0))
+    jet = graph.add("emit_stream", "jet", template=spout, velocity=(0.0, -0.5, 0.0), start_frame=5)
+    graph.nodes["sim"].connect("emitters", [jet])
+    stiffness = {"keys": [[1, 2e3, "step"], [8, 0.0, "step"], [8.5, 2e3, "step"]]}
+    pin = graph.add("force_attach", "pin", stiffness=stiffness, breaking_force={"keys": [[1, 1.0, "step"], [8, 1e9, "step"]]})
+    graph.nodes["sim"].connect("forces", [pin])
+    everywhere = graph.add("field_constant", "all", value={"keys": [[1, 0.0, "step"], [4, 1.0, "step"], [4.9, 0.0, "step"]]})
+    graph.nodes["sim"].connect("drains", [graph.add("drain", "hole", field=everywhere)])
+    told = []
+    execute(graph, out=tmp_path, frames=(1, 6), on_event=told.append)
+    execute(graph, out=tmp_path, resume=True, on_event=told.append)
+    ties = {each["frame"]: (each["tied"][0], each["broken"][0]) for each in told if each["event"] == "attachments"}
+    assert ties == {2: (0, 64), **{frame: (0, 0) for frame in range(3, 9)}, 9: (32, 0)}
 
 
 def sheet(parts: int) -> Attachment:
