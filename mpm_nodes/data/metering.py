@@ -24,6 +24,7 @@ class Metering:
         factors: Speed of each particle of the template, of the mean of the stream, shape (n,), > 0, of mean 1; None: all alike.
         room: Whether particles are born only where others leave room.
         velocity: What is added to the velocities of particles where they are born [m/s]; None: nothing.
+        closed: Whether nothing comes in this frame, since its nozzle is open nowhere.
     """
 
     rate: float | None = None
@@ -32,6 +33,7 @@ class Metering:
     factors: np.ndarray | None = None
     room: bool = False
     velocity: SpatialField | None = None
+    closed: bool = False
 
 
 CORNER = 0.98

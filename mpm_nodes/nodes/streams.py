@@ -229,7 +229,7 @@ def emit_stream(
             of the particles of the template that lie outermost, a cell deep. The velocity then gives the speed alone.
         region: A field: `volume` is then that of all matter where it is above 1/2 (a jar, with the stream over it).
         opening: A field: how fast matter comes in each place of the nozzle, of the mean; nothing comes where it is 0 or below. A
-            stencil; it is looked at in the template, as it is at the shot's first frame.
+            stencil; it is looked at in the template, as it is at the shot's first frame. A nozzle that leaves it brings none.
         velocity_field: A field of vectors [m/s] that is added to the velocity of particles where they are born, then: a swirl, a
             spray. As many come as without it.
         velocity: Speed and direction of the stream, beside the nozzle's own motion, per simulated second. With a rate its
@@ -282,6 +282,10 @@ def emit_stream(
             stacklevel=2,
         )
     template, factors = _opened(template, opening, settings)
+    closed = factors is not None and not factors.any()
+    if closed:
+        warnings.warn(f"{CLOSED}, or wait until it is there", stacklevel=2)
+        factors = None
     metering = None
     if _rated(rate) or volume > 0.0 or profile is not Profile.PLUG or room_only or opening or velocity_field:
         each = float(np.asarray(template["volume"], float).mean())
@@ -291,7 +295,7 @@ def emit_stream(
         if profile is Profile.PARABOLIC:
             factors = parabolic(template, axis) if factors is None else of_mean(parabolic(template, axis) * factors)
         given = _in_volume(template, rate, rate_unit) if _rated(rate) else None
-        metering = Metering(given, volume or math.inf, region, factors, room_only, velocity_field)
+        metering = Metering(given, volume or math.inf, region, factors, room_only, velocity_field, closed)
         if given is not None and not carries_keys(velocity):
             most = float(fastest(given))
             velocity = _vector(axis * most / _section(template, axis))
@@ -332,8 +336,10 @@ def _refuse_fields(opening: SpatialField | None, velocity_field: SpatialField | 
 def _opened(template: Particles, opening: SpatialField | None, settings: GraphSettings) -> tuple[Particles, np.ndarray | None]:
     """Return the particles of a template where it is open, and how fast they come, of the mean, where they differ in that.
 
+    Where it is closed everywhere they are all there, and none comes: a nozzle may leave its opening, and come back.
+
     Raises:
-        MpmNodesError: It is closed everywhere, or the field is not finite.
+        MpmNodesError: The field is not finite.
     """
     if opening is None:
         return template, None
@@ -344,7 +350,7 @@ def _opened(template: Particles, opening: SpatialField | None, settings: GraphSe
         raise MpmNodesError("emit_stream.opening: is not finite everywhere in the template; limit the field by field_math")
     kept = found > 0.0
     if not kept.any():
-        raise MpmNodesError(CLOSED)
+        return template, np.zeros(len(template))
     attributes = {name: column[kept] for name, column in template.attributes.items()}
     factors = of_mean(found[kept]) if np.ptp(found[kept]) else None
     return Particles(attributes, template.materials, template.spacing, template.time), factors

@@ -161,7 +161,7 @@ class MeteredStream(Stream):
     # ---------------------------------------------------------------- bringing them
     def between(self, begin: float, end: float) -> Mapping[str, np.ndarray] | None:
         """Return the columns of the particles that are due in (begin, end], simulated seconds; see `admitted`."""
-        spans = self._spans(begin, end) if not self.closed else ()
+        spans = self._spans(begin, end) if not (self.closed or self.metering.closed) else ()
         parts = [part for low, high in spans if (part := self._due(low, high, end)) is not None]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]} if parts else None
 

@@ -11,6 +11,20 @@ _METERING, _PASSIVE = "tests/solver/test_metering.py", "tests/solver/test_passiv
 _TURNING = "tests/solver/test_turning_sources.py"
 DEFECTS = (
     Defect(
+        "a nozzle that left its opening goes on",
+        "mpm_nodes/solver/metering.py",
+        "if not (self.closed or self.metering.closed) else ()",
+        "if not self.closed else ()",
+        f"{_METERING}::test_a_nozzle_may_leave_its_opening_and_come_back",
+    ),
+    Defect(
+        "a resumed nozzle is as wide as it began",
+        "mpm_nodes/solver/metering.py",
+        "if state[0, 3] > 0.0:",
+        "if state[0, 3] < 0.0:",
+        f"{_METERING}::test_a_narrower_nozzle_goes_on_in_a_checkpoint",
+    ),
+    Defect(
         "noise does not repeat along its second axis",
         "mpm_nodes/kernels/fields/noise.py",
         "at_y, by_y = at_z ^ (_wrapped(j + b, periods[1]) * PRIMES[1])",

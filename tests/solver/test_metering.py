@@ -244,12 +244,29 @@ def test_streams_that_cannot_be_are_refused():
         ({"region": region}, "emit_stream.volume"),
         ({"region": SpatialField("PLACE", vector=True), "volume": 1.0}, "emit_stream.region"),
         ({"opening": SpatialField("PLACE", vector=True)}, "emit_stream.opening: is a field of vectors"),
-        ({"opening": constant(0.0)}, "emit_stream.opening: is nowhere above 0"),
         ({"opening": own("age")}, "emit_stream.opening: this field is looked at where there are no particles"),
         ({"velocity_field": region}, "emit_stream.velocity_field: is a field of numbers"),
     ):
         with pytest.raises(MpmNodesError, match=says):
             emit_stream(SETTINGS, NOZZLE, **knobs)
+
+
+def test_a_nozzle_may_leave_its_opening_and_come_back():
+    """Nothing comes while it is away, which is told, and then as much as without."""
+    opening, clock, found = field_shape(radius=0.03, centre=(0.0, 0.5, 0.0)), Clock.of(SETTINGS), []
+    stream = made(rate=2e-3, opening=opening)
+    for frame, way in ((2, 0.0), (3, 0.2), (4, 0.0)):
+        places = {**NOZZLE.attributes, "position": NOZZLE["position"] + [way, 0.0, 0.0]}
+        template = dataclasses.replace(NOZZLE, attributes=places)
+        if way:
+            with pytest.warns(UserWarning, match=r"emit_stream.opening: is nowhere above 0 in the template"):
+                emitter = emit_stream(SETTINGS, template, rate=2e-3, opening=opening)
+        else:
+            emitter = emit_stream(SETTINGS, template, rate=2e-3, opening=opening)
+        stream.follow(emitter, np.zeros(1, np.int32), clock.over(frame))
+        columns = stream.between(clock.over(frame).begin, clock.over(frame).end)
+        found.append(0 if columns is None else len(columns["position"]))
+    assert found[1] == 0 and found[::2] == pytest.approx([2e-3 / 24.0 / 1e-6] * 2, abs=1)
 
 
 def test_a_stream_up_to_a_volume_is_over_then():

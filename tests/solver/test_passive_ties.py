@@ -95,7 +95,7 @@ def test_what_broke_ties_nothing_once_it_is_gone(tmp_path):
     execute(graph, out=tmp_path, frames=(1, 6), on_event=told.append)
     execute(graph, out=tmp_path, resume=True, on_event=told.append)
     ties = {each["frame"]: (each["tied"][0], each["broken"][0]) for each in told if each["event"] == "attachments"}
-    assert ties == {2: (0, 64), **{frame: (0, 0) for frame in range(3, 9)}, 9: (32, 0)}
+    assert ties == {2: (0, 64), **dict.fromkeys(range(3, 9), (0, 0)), 9: (32, 0)}
 
 
 def sheet(parts: int) -> Attachment:
