@@ -130,13 +130,14 @@ class PassiveMatter:
             step.tell(PASSIVE, particles=self.store.count, mass=mass, stopped=stopped, released=released)
 
     def mark(self, step: StepContext) -> Callable[[], None]:
-        """Return what puts back what may change of passive particles in a frame: their ties, which broke, and what is updated."""
+        """Return what puts back what may change of passive particles in a frame, and of ties: to what they are, and which broke."""
         ties = [attached_column(number)[0] for number in range(len(attachments_of(step.forces)))]
         names = {*ties, *(each.attribute for each in step.updates)} if self.store.count else ()
-        held, severed = {name: self.store.rows(name).copy() for name in names}, step.severed
+        held = {name: self.store.rows(name).copy() for name in names}
+        ties_of = step.severed, step.tied_to
 
         def come_back() -> None:
-            step.severed = severed
+            step.severed, step.tied_to = ties_of
             self.store.put(held)
             self.store.bound.clear()
 
