@@ -265,11 +265,15 @@ def test_a_mask_beside_the_matter_is_told(tmp_path):
 
 
 def test_what_does_not_fit_is_refused_before_the_cook(tmp_path):
-    """A mask of vectors; a sequence of level sets, which has no points."""
+    """A mask of vectors; a rigid body; a sequence of level sets, which has no points."""
     graph = pinned(3)
     graph.nodes["pin"].connect("mask", [graph.add("field_vector", "wrong")])
     with pytest.raises((MpmNodesError, GraphError), match=r"force_attach.mask: is a field of vectors"):
         execute(graph, out=tmp_path / "vectors")
+    graph = pinned(3, ("collide_sphere", {"radius": 0.05, "centre": [0.0, 1.0, 0.0]}))
+    graph.nodes["pin"].connect("collider", graph.add("rigid_body", "stone", collider="body"))
+    with pytest.raises((MpmNodesError, GraphError), match=r"force_attach.collider: a rigid body goes where matter"):
+        execute(graph, out=tmp_path / "rigid")
     from usd_io.openvdb_module import find_openvdb
 
     vdb = find_openvdb()
