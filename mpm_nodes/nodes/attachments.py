@@ -143,7 +143,7 @@ def with_attachments(
         for n in range(count):
             state, place = attached_column(n)
             columns[state], columns[place] = np.zeros(len(particles), np.int32), np.zeros((len(particles), 3))
-            # what resampling makes is looked at anew: it lies elsewhere than the particle that it is made of
+            # what resampling makes is looked at again: it lies elsewhere than the particle that it is made of
             own[state] = Field(state, kind="int32", resampling=Resampling.RECOMPUTED, doc="What became of its tie.", houdini=state)
             own[place] = Field(place, shape=(3,), resampling=Resampling.RECOMPUTED, doc="Where its tie holds.", houdini=place)
         return dataclasses.replace(particles, attributes=columns, fields=own)

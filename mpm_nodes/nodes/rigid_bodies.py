@@ -70,7 +70,12 @@ def rigid_body(
     return dataclasses.replace(collider, rigid=RigidBody(name, density, velocity, angular_velocity, restitution), still=False)
 
 
-@node(category="Collide", label="Moved Body", preflight=collider_passed_on)
+def _moved(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: what another solve meets is a collider like others."""
+    return {**collider_passed_on(told), "rigid": 0, "rigid_bodies": (), "jointed": 0, "parents": ()}
+
+
+@node(category="Collide", label="Moved Body", preflight=_moved)
 def moved_body(collider: Collider, bodies: RigidMotion) -> Collider:
     """Put a rigid body where a solve has moved it, for the cache.
 

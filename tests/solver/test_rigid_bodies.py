@@ -14,6 +14,7 @@ from solver_scenes import JELLY, LIQUID, cube, shot
 from mpm_nodes.data import FrameContext, MpmNodesError, RigidMotion
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.plan import preflight
 from mpm_nodes.nodes.collide import collide_box, collide_capsule, collide_sphere
 from mpm_nodes.nodes.rigid_bodies import moved_body, rigid_body
 from mpm_nodes.solver.rigid.world import RigidWorld
@@ -146,6 +147,19 @@ def splash(**solve):
     graph.add("moved_body", "there", collider=body, bodies="sim.bodies")
     graph.add("write_cache", "cache", particles=graph["sim"], colliders=[graph["there"]])
     return graph
+
+
+def test_a_moved_body_holds_and_meets_matter_of_another_solve():
+    """It is a collider like others there: of substeps that move no bodies, and of an attachment."""
+    graph = splash()
+    more = graph.add("emit_box", "more", material="matter", size=(0.2, 0.2, 0.2), centre=(0.02, 0.5, 0.0))
+    pin = graph.add("force_attach", "pin", collider="there", stiffness=1e5)
+    graph.add("solve", "other", sources=[more], colliders=["there"], forces=[pin], substeps="implicit_apic")
+    evaluator = Evaluator(graph)
+    preflight.estimate(evaluator.plan, 1)
+    last = evaluator.value("other.particles", 5)["position"].mean(axis=0)
+    body = evaluator.value("there", 5).shape.translations[-1]
+    assert body[1] < 0.35 and np.abs(last - body).max() < 0.02, (last, body)
 
 
 @pytest.mark.parametrize("pace", [1.0, 0.5])
