@@ -32,6 +32,7 @@ from mpm_nodes.data import (
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
+from mpm_nodes.nodes.bodies import refuse_rigid
 from mpm_nodes.nodes.fields import constant, number
 from mpm_nodes.nodes.rotations import turn_matrix
 
@@ -45,7 +46,8 @@ _UNKNOWN_PLACE = (
 
 
 def _told(told: PreflightContext) -> dict[str, Any]:
-    """Preflight: it pushes; what has no material points is refused."""
+    """Preflight: it pushes; what has no material points is refused, and a body that is elsewhere."""
+    refuse_rigid(told, "force_attach.collider")
     if told.total("collider", "pointless"):
         raise MpmNodesError(
             "force_attach.collider: a sequence of level sets has no points that matter could be tied to; wire in a mesh "

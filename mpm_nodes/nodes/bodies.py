@@ -31,6 +31,7 @@ __all__ = [
     "flowed",
     "marks",
     "passed_on",
+    "refuse_rigid",
     "tempered",
     "told_again",
 ]
@@ -127,7 +128,16 @@ def collider_passed_on(told: PreflightContext) -> dict[str, Any]:
     """Preflight of a node that gives on the collider that is wired into its port `collider`."""
     counted = ("carries", "mesh_points", "still_points", "tempered", "sticks", "painted", "rigid", "jointed", "pointless")
     totals = {fact: told.total("collider", fact) for fact in counted}
-    return {**totals, **{fact: told.distinct("collider", fact) for fact in ("rods", "solids", "fixed", "rigid_bodies", "parents")}}
+    return {**totals, **{fact: told.distinct("collider", fact) for fact in ("rods", "solids", "fixed", "rigid_bodies", "hung")}}
+
+
+def refuse_rigid(told: PreflightContext, where: str) -> None:
+    """Refuse a rigid body at the port `collider`, which is elsewhere once the solve has moved it."""
+    if told.total("collider", "rigid"):
+        raise MpmNodesError(
+            f"{where}: a rigid body is known as it begins, and not where a solve moves it; wire in its moved_body, into another "
+            "solve than that which moves it, or another collider"
+        )
 
 
 def tempered(told: PreflightContext) -> dict[str, Any]:

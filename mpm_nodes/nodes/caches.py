@@ -82,12 +82,15 @@ def _estimate(told: PreflightContext) -> dict[str, Any]:
     packed = told.knobs.get("position_precision", 0.0) > 0.0
     moving = COLLIDER_POINT_BYTES * (told.total("colliders", "mesh_points") - told.total("colliders", "still_points"))
     still = COLLIDER_POINT_BYTES * told.total("colliders", "still_points")
+    unmoved = ", ".join(f"'{name}'" for name in told.distinct("colliders", "rigid_bodies"))
+    warnings = [f"write_cache.colliders: {unmoved} is drawn where it begins; wire a moved_body in between"] if unmoved else []
     disk = frame_bytes(particles, told.knobs["attributes"], mesh, voxels, told.knobs["half"], packed) + moving
     return {
         "disk": disk,
         "disk_once": CACHE_BYTES + still,
         "shared": OPENUSD,
         "writes": (f"{told.knobs['name']}.usda",),
+        "warnings": warnings,
     }
 
 

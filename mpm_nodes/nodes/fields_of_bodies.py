@@ -10,6 +10,7 @@ from mpm_nodes.data import A, Collider, FieldGrid, FrameContext, Metres, Range, 
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.graph.time.keys import KeyedNumber, KeyedVector, KeysTravel
+from mpm_nodes.nodes.bodies import refuse_rigid
 from mpm_nodes.nodes.fields import ShapeOutput, constant, inside_of, moved, place
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ __all__ = ["field_collider"]
 
 
 def _told(told: PreflightContext) -> dict[str, Any]:
-    """Preflight: a number, which is known in the cook."""
+    """Preflight: a number, which is known in the cook; a rigid body is not."""
+    refuse_rigid(told, "field_collider.collider")
     return {"vector": False}
 
 

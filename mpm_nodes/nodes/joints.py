@@ -38,7 +38,8 @@ def _joint(id: str) -> Callable[[PreflightContext], dict[str, Any]]:
 
     def preflight(told: PreflightContext) -> dict[str, Any]:
         _refuse(id, told)
-        return {**collider_passed_on(told), "jointed": 1, "parents": told.every("parent", "rigid_bodies")}
+        hung = zip(told.every("collider", "rigid_bodies"), told.every("parent", "rigid_bodies"), strict=False)
+        return {**collider_passed_on(told), "jointed": 1, "hung": tuple(hung)}
 
     return preflight
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,8 @@ def _rigid(told: PreflightContext) -> dict[str, Any]:
     """Preflight: refuse what no body can be made of, and tell the body."""
     if importlib.util.find_spec("mujoco") is None:
         raise MpmNodesError('rigid_body: MuJoCo, which moves bodies, is not installed: pip install "mpm-nodes[bodies]"')
+    if not told.knobs["name"]:
+        raise MpmNodesError("rigid_body.name: is empty; give the body a name, by which joints and moved_body find it")
     if told.total("collider", "rigid"):
         raise MpmNodesError("rigid_body: its collider is a rigid body already; take one of the two out")
     for why in told.distinct("collider", "fixed"):
@@ -71,8 +74,21 @@ def rigid_body(
 
 
 def _moved(told: PreflightContext) -> dict[str, Any]:
-    """Preflight: what another solve meets is a collider like others."""
-    return {**collider_passed_on(told), "rigid": 0, "rigid_bodies": (), "jointed": 0, "parents": ()}
+    """Preflight: refuse what the solve does not move; what comes out moves as the solve has moved it, as if by keys."""
+    names, moved = told.every("collider", "rigid_bodies"), told.every("bodies", "moves")
+    if told.inputs.get("collider") and not names:
+        raise MpmNodesError("moved_body.collider: is not a rigid body; wire a rigid_body in, that which goes into solve.colliders")
+    for name in names:
+        if name not in moved:
+            raise _unmoved(f" '{name}'", moved)
+    return {**collider_passed_on(told), "rigid": 0, "jointed": 0, "rigid_bodies": (), "hung": ()}
+
+
+def _unmoved(name: str, moved: Iterable[str]) -> MpmNodesError:
+    return MpmNodesError(
+        f"moved_body: the solve moves no body{name}; it has {', '.join(moved) or 'none'}; wire in a rigid_body that is "
+        "among its colliders"
+    )
 
 
 @node(category="Collide", label="Moved Body", preflight=_moved)
@@ -88,10 +104,7 @@ def moved_body(collider: Collider, bodies: RigidMotion) -> Collider:
     """
     if collider.rigid is None or collider.rigid.name not in bodies.poses:
         name = "" if collider.rigid is None else f" '{collider.rigid.name}'"
-        raise MpmNodesError(
-            f"moved_body: the solve moves no body{name}; it has {', '.join(bodies.poses) or 'none'}; wire in a rigid_body that is "
-            "among its colliders"
-        )
+        raise _unmoved(name, bodies.poses)
     turns, places = bodies.poses[collider.rigid.name]
     shape = dataclasses.replace(collider.shape, pose_times=np.array(bodies.times), rotations=turns, translations=places)
     mesh = collider.mesh
@@ -100,4 +113,5 @@ def moved_body(collider: Collider, bodies: RigidMotion) -> Collider:
         normals = None if mesh.normals is None else mesh.normals @ turn.T
         points = (mesh.points - collider.shape.translations[-1]) @ turn.T + places[-1]
         mesh = dataclasses.replace(mesh, points=points, normals=normals)
-    return dataclasses.replace(collider, shape=shape, mesh=mesh, rigid=None)
+    before = None if mesh is None or collider.points_before is None else mesh.points
+    return dataclasses.replace(collider, shape=shape, mesh=mesh, rigid=None, points_before=before)

@@ -64,6 +64,8 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     refuse_half_periodic(sides)
     warnings = unread(bodies, told.knobs["substeps"], wired, whole=not matter["untold"])
     warnings += [*weight_warnings(bodies, gravity), *inside_warnings(told)]
+    if told.inputs.get("active") and told.total("colliders", "rigid"):
+        warnings.append("solve.active: matter that is not active does not hold rigid bodies; let it be active where they go")
     warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
     if not told.total("colliders", "carries"):
         warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
@@ -103,6 +105,7 @@ def expected(told: PreflightContext) -> dict[str, Any]:
         "warnings": warnings,
         "notes": tuple(liquid_notes(bodies, flows, told.knobs["substeps"], gravity, clock, told.settings)),
         "columns": columns,
+        "moves": told.every("colliders", "rigid_bodies"),
         UNKNOWN: unsure,
     }
 
@@ -126,11 +129,18 @@ def _refuse_untold(told: PreflightContext) -> None:
             refuse_untold_contacts(plans, what)
         if rigid:
             refuse_rigid_bodies(plans, told.ranks > 1)
-    for parent in told.every("colliders", "parents"):
+    hung = dict(told.every("colliders", "hung"))
+    for name, parent in hung.items():
         if parent not in rigid:
             raise MpmNodesError(
                 f"solve.colliders: a joint holds on to the rigid body '{parent}', which is not among them; wire it in"
             )
+        above = {name}
+        while parent in hung and parent not in above:
+            above.add(parent)
+            parent = hung[parent]
+        if parent in above:
+            raise MpmNodesError(f"solve.colliders: the rigid body '{parent}' hangs on itself by joints; take the wire out of one")
     for name in rigid:
         if rigid.count(name) > 1:
             raise MpmNodesError(f"rigid_body.name: two bodies of a solve are called '{name}'; give each its own")

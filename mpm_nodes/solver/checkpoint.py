@@ -126,6 +126,10 @@ class SolverState:
         from mpm_nodes.solver.ranks.resumed import take_up
 
         facts, others = self._facts, self.has_other_settings
+        there = facts.get("domains")
+        if others and isinstance(there, dict) and (lacking := [place for place in solver.lasting_stores if place not in there]):
+            what = lacking[0].replace("_", " ")
+            raise MpmNodesError(f"the matter that is there has no {what}, which this graph has; cook from the beginning")
         refuse_other_facts(solver, facts)
         for what, its in _kind(solver).items():
             mine = facts["kind"].get(what)

@@ -299,6 +299,15 @@ class ColliderSet(Store):
         collision_paths.distances_at(places - self.origin, self.bodies(), found)
         return found[..., 0]
 
+    def distances_of_all(self, places: np.ndarray) -> np.ndarray:
+        """Return what `distances_at` does, and how far walls are that hold or delete matter, shape (n, bodies + walls) [m]."""
+        off = [
+            np.abs(places[:, side >> 1] - self.origin[side >> 1] - self.walls.box[side & 1, side >> 1])
+            for side in range(6)
+            if self.walls.rules[side] != collision.OPEN
+        ]
+        return np.concatenate([self.distances_at(places), np.reshape(off, (len(off), len(places))).T], axis=1)
+
     @property
     def frame_length(self) -> float:
         """Simulated seconds of the frame, 1 s where there are no frames."""
@@ -406,7 +415,7 @@ class ColliderSet(Store):
             doomed,
         )
         if self.rigid is not None and before is not None:
-            kick(self.rigid, particles, before, self._dt, self.distances_at)
+            kick(self.rigid, particles, before, self._dt, self.distances_of_all)
         if doomed.any():
             particles.delete(doomed.astype(bool))
 

@@ -40,4 +40,25 @@ DEFECTS = (
         "np.array(joint.anchor), back",
         f"{_TESTS}::test_bodies_alone[HangingBodies]",
     ),
+    Defect(
+        "a body begins where the shot begins",
+        "mpm_nodes/nodes/solve.py",
+        "    if ctx.frame <= clock.origin:  # before",
+        "    if ctx.frame < -99999:  # before",
+        f"{_TESTS}::test_keys_move_a_body_until_the_solve_begins",
+    ),
+    Defect(
+        "what walls take bodies get",
+        "mpm_nodes/solver/colliders.py",
+        "before, self._dt, self.distances_of_all)",
+        "before, self._dt, self.distances_at)",
+        f"{_TESTS}::test_walls_do_not_push_bodies_that_are_elsewhere",
+    ),
+    Defect(
+        "impulses count in another unit of mass than bodies",
+        "mpm_nodes/solver/rigid/world.py",
+        "return np.asarray(jacobian @ solved.T) / self._unit",
+        "return np.asarray(jacobian @ solved.T)",
+        f"{_TESTS}::test_grains_fall_as_boulders_do",
+    ),
 )

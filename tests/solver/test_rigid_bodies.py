@@ -57,8 +57,8 @@ def test_bodies_in_matter(problem):
 
 def world_of(*colliders, cell_size=0.1):
     """Return the bodies alone."""
-    begins = [(each.shape.rotations[0], each.shape.translations[0]) for each in colliders]
-    return RigidWorld(colliders, begins, WallSet(None, np.zeros(3)), np.zeros(3), cell_size)
+    begins = [(each.shape.rotations[-1], each.shape.translations[-1]) for each in colliders]
+    return RigidWorld(colliders, begins, WallSet(None, np.zeros(3)), (np.zeros(3), cell_size))
 
 
 def test_mass_and_inertia_follow_from_the_shape():
@@ -303,3 +303,214 @@ def test_a_body_bounds_the_substep():
     body = rigid(collide_sphere(FIRST, centre=(2.0, 2.0, 2.0), radius=0.1), 1000.0, velocity=(50.0, 0.0, 0.0))
     run = SubstepSolver(cube(JELLY), "explicit_apic", cell_size=0.1, colliders=[body])
     assert run.step() <= 0.5 * 0.1 / 50.0 * (1.0 + 1e-9)
+
+
+# ---------------------------------------------------------------- what a shot asks of them
+def test_keys_move_a_body_until_the_solve_begins():
+    """An animated drop is handed over at the start frame: before it the body follows its keys, after it they count no more."""
+    graph = splash(start_frame=4)
+    keys = [[1, [0.02, 1.5, 0.0], "linear"], [4, [0.02, 0.5, 0.0], "linear"], [5, [9.0, 9.0, 0.0], "linear"]]
+    graph.nodes["box"].knobs["centre"] = {"keys": keys}
+    plain, cook = Evaluator(splash()), Evaluator(graph)
+    heights = [cook.value("there", frame).mesh.points[:, 1].mean() for frame in range(1, 5)]
+    assert heights == pytest.approx([1.5, 1.5 - 1.0 / 3.0, 1.5 - 2.0 / 3.0, 0.5])
+    for frame in (5, 6):
+        assert cook.value("there", frame).mesh.points == pytest.approx(plain.value("there", frame - 3).mesh.points, abs=1e-4)
+
+
+def test_a_moved_body_is_a_collider_of_another_solve(tmp_path):
+    """Of one that moves no bodies, too; the rigid body itself is refused where its place is asked for."""
+    graph = splash()
+    again = graph.add("emit_box", "again", material=graph["matter"], size=(0.3,) * 3, centre=(0.0, 0.15, 0.0))
+    graph.add("solve", "second", sources=[again], colliders=[graph["there"]], substeps="implicit_apic")
+    inside = graph.add("field_collider", "inside", collider=graph["there"])
+    graph.nodes["second"].connect("forces", [graph.add("force_attach", "tie", collider=graph["there"], mask=inside)])
+    execute(graph, frames=(1, 1), out=tmp_path / "fits")
+    for name in ("inside", "tie"):
+        other = splash()
+        field = other.add("field_collider", "inside", collider=other["body" if name == "inside" else "box"])
+        tie = other.add("force_attach", "tie", collider=other["body" if name == "tie" else "box"], mask=field)
+        other.nodes["sim"].connect("forces", [tie])
+        with pytest.raises(MpmNodesError, match=r"collider: a rigid body is known as it begins, and not where a solve moves it"):
+            execute(other, out=tmp_path / name)
+
+
+def test_a_cache_of_a_body_that_is_not_moved_is_told(tmp_path):
+    """It would be drawn where it begins, in every frame."""
+    graph = splash()
+    assert not execute(graph, frames=(1, 1), out=tmp_path / "moved").warnings
+    graph.nodes["cache"].inputs["colliders"] = []
+    graph.nodes["cache"].connect("colliders", [graph["body"]])
+    (told,) = execute(graph, frames=(1, 1), out=tmp_path / "not").warnings
+    assert "write_cache.colliders: 'dice' is drawn where it begins; wire a moved_body in between" in told
+
+
+def test_matter_that_is_not_active_is_told(tmp_path):
+    """It holds no bodies."""
+    graph = splash()
+    where = graph.add("field_constant", "where", value=1.0)
+    graph.nodes["sim"].connect("active", [graph.add("active_mask", "mask", field=where)])
+    (told,) = execute(graph, frames=(1, 1), out=tmp_path).warnings
+    assert "solve.active: matter that is not active does not hold rigid bodies" in told
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("plain", "moved_body.collider: is not a rigid body"),
+        ("absent", "moved_body: the solve moves no body 'dice'; it has none"),
+        ("nameless", "rigid_body.name: is empty"),
+        ("own", "the rigid body 'dice' hangs on itself"),
+        ("circle", "the rigid body '(dice|other)' hangs on itself"),
+    ],
+)
+def test_wires_that_lead_nowhere_are_refused_before_the_cook(tmp_path, fault, said):
+    """`moved_body` of what the solve does not move, bodies without a name, joints in a circle."""
+    graph = splash()
+    if fault == "plain":
+        graph.nodes["there"].inputs["collider"] = []
+        graph.nodes["there"].connect("collider", [graph["floor"]])
+    elif fault == "absent":
+        graph.nodes["sim"].inputs["colliders"] = []
+        graph.nodes["sim"].connect("colliders", [graph["floor"]])
+    elif fault == "nameless":
+        graph.nodes["body"].knobs["name"] = ""
+    else:
+        ball = graph.add("collide_sphere", "ball", centre=(2.0, 1.0, 0.0))
+        other = graph.add("rigid_body", "other", collider=ball, name="other")
+        up = graph.add("hinge_joint", "up", collider=graph["body"], parent=graph["body"] if fault == "own" else other)
+        down = graph.add("ball_joint", "down", collider=other, parent=graph["body"])
+        graph.nodes["sim"].inputs["colliders"] = []
+        graph.nodes["sim"].connect("colliders", [graph["floor"], up, down])
+    with pytest.raises(MpmNodesError, match=said) as error:
+        execute(graph, out=tmp_path)
+    assert "frame" not in str(error.value)
+
+
+@pytest.mark.parametrize("to", ["jointed", "free"])
+def test_joints_stay_when_a_shot_is_cooked_again(tmp_path, to):
+    """From a frame on bodies go on with what they hang on, and with another density; else it is told."""
+    graph = splash()
+    joint = graph.add("hinge_joint", "joint", collider=graph["body"], anchor=(0.3, 0.5, 0.0))
+    with_joint, without = [graph["floor"], joint], [graph["floor"], graph["body"]]
+    graph.nodes["sim"].connect("colliders", without if to == "jointed" else with_joint)
+    execute(graph, frames=(1, 3), out=tmp_path)
+    graph.nodes["body"].knobs["density"] = 5000.0
+    execute(graph, again_from=3, out=tmp_path)
+    graph.nodes["sim"].connect("colliders", with_joint if to == "jointed" else without)
+    with pytest.raises(MpmNodesError, match="the rigid_bodies joints of the matter that is there lack dice"):
+        execute(graph, again_from=3, out=tmp_path)
+
+
+def test_a_first_body_comes_at_the_beginning(tmp_path):
+    """A shot that had none is not cooked again with one from a frame on."""
+    graph = splash()
+    graph.nodes["sim"].connect("colliders", [graph["floor"]])
+    body, cache = graph["body"], graph.nodes["cache"]
+    del graph.nodes["there"]
+    cache.inputs["colliders"] = []
+    execute(graph, frames=(1, 3), out=tmp_path)
+    graph.nodes["sim"].connect("colliders", [graph["floor"], body])
+    with pytest.raises(MpmNodesError, match="the matter that is there has no rigid bodies"):
+        execute(graph, again_from=3, out=tmp_path)
+
+
+def test_walls_do_not_push_bodies_that_are_elsewhere():
+    """What particles lose on their paths at a wall no body takes."""
+    from mpm_nodes.data import WallRule
+    from mpm_nodes.verification.scenes import walled
+
+    ball = rigid(collide_sphere(FIRST, centre=(0.15, 2.0, 0.15), radius=0.1), 1000.0)
+    walls = walled((0.0, 0.0, 0.0), (9.0, 9.0, 9.0), *[WallRule.SEPARATE] * 6)
+    run = SubstepSolver(cube(JELLY), "explicit_apic", cell_size=0.1, colliders=[ball], walls=walls, gravity=(0.0, 0.0, 0.0))
+    run.step(1e-4)
+    run.particles.pack("velocity", np.tile([0.0, -90.0, 0.0], (run.particles.count, 1)))
+    run.colliders.pose(run.time, run.time + 1e-3)
+    run.colliders.collide_particles(run.particles)
+    assert np.abs(run.particles.unpack("velocity")[:, 1]).min() == 0.0  # some met the wall
+    assert not bodies_of(run).world.momenta().any()
+
+
+def test_grains_fall_as_boulders_do():
+    """Bodies of a tenth of a millimetre, and of 10 m, come to rest on a plane alike; MuJoCo takes so small masses for none."""
+    from mpm_nodes.data import GraphSettings
+    from mpm_nodes.nodes.collide import collide_plane
+
+    ends = []
+    for scale in (1e-3, 1.0, 1e2):
+        first = FrameContext(1, settings=GraphSettings(cell_size=0.05 * scale))
+        ball = rigid(collide_sphere(first, centre=(0.0, 0.12 * scale, 0.0), radius=0.1 * scale), 1000.0)
+        world = world_of(ball, collide_plane(first), cell_size=0.05 * scale)
+        for _ in range(400):
+            world.go_on()
+            world.advance(0.5 * np.sqrt(scale) / 400, (0.0, -9.81, 0.0), np.zeros((1, 6)))
+        mass = 1000.0 * 4.0 / 3.0 * np.pi * (0.1 * scale) ** 3
+        assert world.inverse_masses()[0, 0] == pytest.approx(1.0 / mass)
+        ends.append(world.centres()[0, 1] / scale)
+    assert ends == pytest.approx([ends[1]] * 3, abs=1e-6) and ends[1] == pytest.approx(0.1, abs=1e-3)
+
+
+def usd_mesh(path, points, counts, indices):
+    """Write a mesh [m] to a USD file, and return its path."""
+    from pxr import Usd, UsdGeom
+
+    stage = Usd.Stage.CreateNew(str(path))
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.y)
+    mesh = UsdGeom.Mesh.Define(stage, "/mesh")
+    mesh.CreatePointsAttr([tuple(map(float, point)) for point in points])
+    mesh.CreateFaceVertexCountsAttr([int(count) for count in counts])
+    mesh.CreateFaceVertexIndicesAttr([int(index) for index in indices])
+    stage.Save()
+    return str(path)
+
+
+def test_a_flat_mesh_holds_bodies(tmp_path):
+    """A floor that is one square of a set, with a thickness, as a plate of it does."""
+    corners = [(x, 0.0, z) for x, z in ((-2, -2), (-2, 2), (2, 2), (2, -2))]
+    graph = splash()
+    flat = usd_mesh(tmp_path / "flat.usda", corners, [4], range(4))
+    graph.add("collide_usd", "square", path=flat, thickness=0.1)
+    cook = Evaluator(graph)
+    ball = rigid(collide_sphere(FIRST, centre=(0.0, 0.16, 0.0), radius=0.1), 1000.0)
+    world = world_of(ball, cook.value("square", 1))
+    for _ in range(400):
+        world.go_on()
+        world.advance(2e-3, (0.0, -9.81, 0.0), np.zeros((1, 6)))
+    assert world.centres()[0, 1] == pytest.approx(0.15, abs=0.026)
+
+
+def test_a_mesh_whose_faces_look_inwards_is_turned(tmp_path):
+    """As matter meets it: mass and inertia are those of the box that it is, one that is not welded, too."""
+    from mpm_nodes.nodes.collider_motion import box_mesh
+
+    box = box_mesh((0.2, 0.4, 0.6))
+    faces = box.indices.reshape(-1, 4)[:, ::-1]
+    graph = splash()
+    paths = {
+        "inwards": usd_mesh(tmp_path / "inwards.usda", box.points, box.counts, faces.ravel()),
+        "apart": usd_mesh(tmp_path / "apart.usda", box.points[box.indices], box.counts, range(24)),
+    }
+    for name, path in paths.items():
+        graph.add("collide_usd", name, path=path)
+    cook, spin = Evaluator(graph), {"angular_velocity": (2.0, 3.0, 5.0)}
+    moments = 500.0 * 0.048 / 12.0 * np.array([0.4**2 + 0.6**2, 0.2**2 + 0.6**2, 0.2**2 + 0.4**2])
+    for name in paths:
+        world = world_of(rigid(cook.value(name, 1), 500.0, **spin))
+        assert world.momenta()[0, 3:] == pytest.approx(moments * spin["angular_velocity"], rel=1e-5)
+
+
+def test_a_model_serves_while_nothing_changes():
+    """Hulls of meshes are not made anew in every frame; the speed of a motor makes a new one."""
+    from mpm_nodes.data import JointKind, RigidJoint
+
+    def hung(speed):
+        joint = RigidJoint(JointKind.HINGE, "", (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), None, speed, 1.0)
+        return rigid(collide_box(FIRST, size=(0.2, 0.2, 0.2)), 1000.0, joint=joint)
+
+    def world(collider, before=None):
+        begins = [(collider.shape.rotations[-1], collider.shape.translations[-1])]
+        return RigidWorld([collider], begins, WallSet(None, np.zeros(3)), (np.zeros(3), 0.1), before)
+
+    first = world(hung(1.0))
+    assert world(hung(1.0), first)._model is first._model and world(hung(2.0), first)._model is not first._model

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpm_nodes.data import Collider, frozen
+from mpm_nodes.data import Collider, RigidBody, frozen
 from mpm_nodes.kernels.level_sets.level_set import PosedLevelSets
 from mpm_nodes.solver.rigid.world import RigidWorld
 from mpm_nodes.solver.stores import Saved, Store
@@ -23,7 +23,7 @@ class RigidBodies(Store):
     """All rigid bodies of a solve. Every frame makes its own model of them, so that a solve that resumes has the same.
 
     Args:
-        colliders: Those of the solve as it begins.
+        colliders: Those of the solve as it begins: the bodies begin where the frame ends that these were made for.
 
     Attributes:
         names_of_bodies: The names of the rigid ones.
@@ -36,14 +36,15 @@ class RigidBodies(Store):
 
     def __init__(self, colliders: Sequence[Collider]) -> None:
         self.names_of_bodies = tuple(each.rigid.name for each in colliders if each.rigid is not None)
+        self._joints = tuple(_joint_of(each.rigid) for each in colliders if each.rigid is not None)
         self._world: RigidWorld | None = None
         self._restored = np.zeros(0)
         self.times = np.zeros(2)
         shapes = [each.shape for each in colliders if each.rigid is not None]
-        self.turns = np.stack([np.array([shape.rotations[0] for shape in shapes])] * 2)
-        self.places = np.stack([np.array([shape.translations[0] for shape in shapes])] * 2)
+        self.turns = np.array([[shape.rotations[end] for shape in shapes] for end in (0, -1)])
+        self.places = np.array([[shape.translations[end] for shape in shapes] for end in (0, -1)])
         self._first = self.turns[1].copy(), self.places[1].copy()
-        self._begun = self._first
+        self._begun = self.turns[0].copy(), self.places[0].copy()
 
     @property
     def world(self) -> RigidWorld:
@@ -54,7 +55,7 @@ class RigidBodies(Store):
     def begin_frame(self, colliders: Sequence[Collider], walls: WallSet, origin: np.ndarray, cell_size: float, time: float) -> None:
         """Make the model of a frame, with the bodies where they are."""
         state = self._state()
-        self._world = RigidWorld(colliders, [*zip(*self._first, strict=True)], walls, origin, cell_size)
+        self._world = RigidWorld(colliders, [*zip(*self._first, strict=True)], walls, (origin, cell_size), self._world)
         if len(state):
             self._world.come_back(state)
         self.times[:] = time
@@ -88,7 +89,7 @@ class RigidBodies(Store):
 
     def kind(self) -> dict[str, Any]:
         """See `Store`."""
-        return {"names": list(self.names_of_bodies)}
+        return {"names": list(self.names_of_bodies), "joints": list(self._joints)}
 
     def save(self, skip: Collection[str] = (), *, copy: bool = True) -> Saved:
         """See `Store`."""
@@ -107,6 +108,15 @@ class RigidBodies(Store):
     def _state(self) -> np.ndarray:
         """Return MuJoCo's state; nothing before the first frame."""
         return self._restored if self._world is None else self._world.state()
+
+
+def _joint_of(rigid: RigidBody) -> str:
+    """Return in words what MuJoCo's state of a body hangs on: what it may do, by which body, and whether there is a motor."""
+    joint = rigid.joint
+    if joint is None:
+        return f"{rigid.name} free"
+    by = f" by {joint.parent}" if joint.parent else ""
+    return f"{rigid.name} {joint.kind.value}{by}{' with a motor' if joint.strength > 0.0 else ''}"
 
 
 def two_poses(shape: PosedLevelSets) -> PosedLevelSets:

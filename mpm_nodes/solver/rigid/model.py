@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -10,9 +11,9 @@ import numpy as np
 
 from mpm_nodes.data import Collider, JointKind, MpmNodesError, RigidJoint
 from mpm_nodes.kernels.level_sets.level_set import BOX, CAPSULE, PLANE, SPHERE
-from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
+from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate
 
-__all__ = ["model_of", "wall_name"]
+__all__ = ["fingerprint", "mass_unit", "model_of", "wall_name"]
 
 SAG = 0.01
 """How deep a body sinks into another by its own weight [cells]: contacts of bodies are stiff springs."""
@@ -24,8 +25,45 @@ LEAST_DAMPED, MOST_DAMPED = 1e-3, 3.0
 """Damping ratios of contacts of bodies: the second keeps 2.4 % of the speed; one with more would need shorter steps."""
 UPRIGHT = (math.sqrt(0.5), -math.sqrt(0.5), 0.0, 0.0)
 """Turn from our planes and capsules, which stand along y, to MuJoCo's, along z."""
+ANALYTIC = (SPHERE, BOX, CAPSULE, PLANE)
+"""Shapes that MuJoCo has."""
+FLAT = 1e-4
+"""Share of its width to which a mesh lies in a plane that is taken to do so."""
 SLIPS = 0.01
 """Share of its speed by which a motor that works as hard as it can lags behind."""
+
+
+def mass_unit(colliders: Sequence[Collider], cell_size: float) -> float:
+    """Return how many kg MuJoCo's unit of mass is: it takes moments of inertia below 1e-15 for none, which grains have in kg m^2.
+
+    It is a power of two, so that nothing is rounded.
+
+    Args:
+        colliders: All of the solve.
+        cell_size: Grid spacing h [m].
+    """
+    lightest = min(each.rigid.density for each in colliders if each.rigid is not None)
+    return math.ldexp(1.0, round(math.log2(lightest * cell_size**3)))
+
+
+def fingerprint(
+    colliders: Sequence[Collider],
+    begins: Sequence[tuple[np.ndarray, np.ndarray]],
+    sides: Sequence[int],
+    wall_friction: float,
+    cell_size: float,
+) -> bytes:
+    """Return what tells apart what `model_of` makes of its arguments."""
+    found = hashlib.blake2b(repr((sides, wall_friction, cell_size)).encode())
+    for begin in begins:
+        found.update(np.concatenate(begin).tobytes())
+    for each in colliders:
+        shape, mesh = each.shape, each.mesh
+        found.update(repr((shape.kind, shape.sizes, each.friction, each.rigid, mesh is None)).encode())
+        if mesh is not None and shape.kind not in ANALYTIC:
+            for part in (_own_points(each), mesh.counts, mesh.indices):
+                found.update(part.tobytes())
+    return found.digest()
 
 
 def model_of(
@@ -59,10 +97,11 @@ def model_of(
         )
         geom.solmix = 0.0
     made: dict[str, Any] = {}
+    unit = mass_unit(colliders, cell_size)
     waiting, following = list(enumerate(colliders)), iter(begins)
     poses = {b: next(following) for b, each in waiting if each.rigid is not None}
     while waiting:
-        left = [(b, each) for b, each in waiting if not _add_body(mujoco, spec, b, each, poses.get(b), made)]
+        left = [(b, each) for b, each in waiting if not _add_body(mujoco, spec, b, each, poses.get(b), made, unit)]
         if len(left) == len(waiting):
             rigid = left[0][1].rigid
             assert rigid is not None and rigid.joint is not None
@@ -73,11 +112,13 @@ def model_of(
             )
         waiting = left
     for b, collider in enumerate(colliders):
-        _add_shape(mujoco, spec, b, collider, cell_size)
+        _add_shape(mujoco, spec, b, collider, (cell_size, unit))
     try:
         return spec.compile()
     except ValueError as error:
-        raise MpmNodesError(f"rigid_body: its mesh bounds no volume ({error}); close it, and turn its faces outwards") from None
+        said = " ".join(str(error).split())
+        name = next((f" of '{each.name}'" for b, each in enumerate(colliders) if f"'{b}'" in said), "")
+        raise MpmNodesError(f"rigid_body: MuJoCo makes no body of the mesh{name} ({said}); take one that bounds a volume") from None
 
 
 def wall_name(side: int) -> str:
@@ -86,7 +127,13 @@ def wall_name(side: int) -> str:
 
 
 def _add_body(
-    mujoco: Any, spec: Any, b: int, collider: Collider, begin: tuple[np.ndarray, np.ndarray] | None, made: dict[str, Any]
+    mujoco: Any,
+    spec: Any,
+    b: int,
+    collider: Collider,
+    begin: tuple[np.ndarray, np.ndarray] | None,
+    made: dict[str, Any],
+    unit: float,
 ) -> bool:
     """Add the body of a collider, with its joint; its frame is the collider's own. Return whether what it hangs on was there."""
     rigid = collider.rigid
@@ -109,12 +156,14 @@ def _add_body(
     if joint is None:
         body.add_freejoint()
     elif joint.kind is not JointKind.FIXED:
-        _add_joint(mujoco, spec, b, body, joint, (place, turn))
+        _add_joint(mujoco, spec, b, body, joint, (place, turn), unit)
     return True
 
 
-def _add_joint(mujoco: Any, spec: Any, b: int, body: Any, joint: RigidJoint, pose: tuple[np.ndarray, np.ndarray]) -> None:
-    """Add a hinge, a slider or a ball joint, and its motor."""
+def _add_joint(
+    mujoco: Any, spec: Any, b: int, body: Any, joint: RigidJoint, pose: tuple[np.ndarray, np.ndarray], unit: float
+) -> None:
+    """Add a hinge, a slider or a ball joint, and its motor, whose strength counts in the unit of mass [kg]."""
     (place, turn), back, anchor, axis = pose, np.empty(4), np.empty(3), np.empty(3)
     mujoco.mju_negQuat(back, turn)
     mujoco.mju_rotVecQuat(anchor, np.array(joint.anchor) - place, back)
@@ -128,15 +177,17 @@ def _add_joint(mujoco: Any, spec: Any, b: int, body: Any, joint: RigidJoint, pos
     if joint.limits is not None:
         added.limited, added.range = mujoco.mjtLimited.mjLIMITED_TRUE, joint.limits
     if joint.strength > 0.0:
-        gain = joint.strength / (SLIPS * max(abs(joint.speed), 1e-3))
+        strength = joint.strength / unit
+        gain = strength / (SLIPS * max(abs(joint.speed), 1e-3))
         motor = spec.add_actuator(name=str(b), target=str(b), trntype=mujoco.mjtTrn.mjTRN_JOINT)
         motor.gaintype, motor.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
         motor.gainprm[0], motor.biasprm[2] = gain, -gain
-        motor.forcelimited, motor.forcerange = mujoco.mjtLimited.mjLIMITED_TRUE, (-joint.strength, joint.strength)
+        motor.forcelimited, motor.forcerange = mujoco.mjtLimited.mjLIMITED_TRUE, (-strength, strength)
 
 
-def _add_shape(mujoco: Any, spec: Any, b: int, collider: Collider, cell_size: float) -> None:
-    """Add the shape of a collider to its body."""
+def _add_shape(mujoco: Any, spec: Any, b: int, collider: Collider, measures: tuple[float, float]) -> None:
+    """Add the shape of a collider to its body; `measures` are the grid spacing [m] and the unit of mass [kg]."""
+    cell_size, unit = measures
     rigid, shape = collider.rigid, collider.shape
     given: dict[str, Any] = {"friction": (collider.friction, 0.0, 0.0)}
     if shape.kind == SPHERE:
@@ -157,7 +208,7 @@ def _add_shape(mujoco: Any, spec: Any, b: int, collider: Collider, cell_size: fl
     if rigid is None:
         geom.solmix = 0.0
         return
-    geom.density = rigid.density
+    geom.density = rigid.density / unit
     damping = _damping(rigid.restitution)
     geom.solref = (1.0 / (damping * math.sqrt(WEIGHT / (SAG * cell_size))), damping)
 
@@ -167,14 +218,33 @@ def _add_mesh(mujoco: Any, spec: Any, b: int, collider: Collider) -> None:
     mesh, shape = collider.mesh, collider.shape
     if mesh is None:
         raise MpmNodesError(f"rigid_body: collider '{collider.name}' has no mesh to weigh; take another collide node")
-    turn = np.empty(9)
+    points, added = _own_points(collider), spec.add_mesh(name=str(b))
+    if collider.rigid is None:  # its hull is all that counts
+        added.uservert = _thickened(points, shape).ravel()
+        return
+    repaired = solid_mesh(points, triangulate(mesh.counts, mesh.indices)[0], collider.name)
+    added.uservert, added.userface = repaired.extended(points).ravel(), repaired.triangles.ravel()
+    added.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_EXACT
+
+
+def _own_points(collider: Collider) -> np.ndarray:
+    """Return the points of the mesh of a collider in its own frame, as precisely as MuJoCo holds them, shape (n, 3) [m]."""
+    import mujoco
+
+    mesh, shape, turn = collider.mesh, collider.shape, np.empty(9)
+    assert mesh is not None
     mujoco.mju_quat2Mat(turn, shape.rotations[-1])
-    triangles, _ = triangulate(mesh.counts, mesh.indices)
-    added = spec.add_mesh(name=str(b))
-    added.uservert = ((mesh.points - shape.translations[-1]) @ turn.reshape(3, 3)).ravel()
-    added.userface = triangles.ravel()
-    if collider.rigid is not None:
-        added.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_EXACT
+    own = (mesh.points - shape.translations[-1]) @ turn.reshape(3, 3)
+    return own.astype(np.float32).astype(np.float64)
+
+
+def _thickened(points: np.ndarray, shape: Any) -> np.ndarray:
+    """Return points of a mesh; of one that is flat both of its sides, as far apart as its level set is thick."""
+    _, wide, axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
+    if wide[2] > FLAT * wide[0]:
+        return points
+    deep = max(float(-min(part.values.min() for part in shape.level_sets)), FLAT * float(np.ptp(points, axis=0).max()))
+    return np.concatenate([points - deep * axes[2], points + deep * axes[2]])
 
 
 def _damping(restitution: float) -> float:

@@ -7,13 +7,13 @@ are those of the colliders' own frames, in the world. Velocities are (v, w): of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mpm_nodes.data import Collider, RigidBody
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
-from mpm_nodes.solver.rigid.model import model_of, wall_name
+from mpm_nodes.solver.rigid.model import fingerprint, mass_unit, model_of, wall_name
 
 if TYPE_CHECKING:
     from mpm_nodes.solver.walls import WallSet
@@ -28,8 +28,9 @@ class RigidWorld:
         colliders: All of the solve; those with a `rigid` move by themselves.
         begins: Quaternion (w, x, y, z) and place [m] of each of these as the solve begins.
         walls: Walls of the domain.
-        origin: Point that walls are measured from [m].
-        cell_size: Grid spacing h [m]: contacts among bodies give way by a small part of it.
+        measures: Point that walls are measured from [m], and grid spacing h [m]: contacts among bodies give way by a small part
+            of it.
+        before: The world of the frame before: where nothing but places differs its model serves again.
 
     Attributes:
         places: Of each rigid body its place among the colliders, shape (n,).
@@ -45,17 +46,21 @@ class RigidWorld:
         colliders: Sequence[Collider],
         begins: Sequence[tuple[np.ndarray, np.ndarray]],
         walls: WallSet,
-        origin: np.ndarray,
-        cell_size: float,
+        measures: tuple[np.ndarray, float],
+        before: RigidWorld | None = None,
     ) -> None:
         import mujoco
 
         self._library = mujoco
+        origin, cell_size = measures
         self.places = np.array([b for b, each in enumerate(colliders) if each.rigid is not None], np.int64)
         self._moved = [b for b, each in enumerate(colliders) if each.rigid is None]
         self._walls, self._origin = walls, origin
         self._sides = [side for side in range(6) if walls.rules[side] in (STICKY, SLIP, SEPARATE)]
-        self._model = model_of(colliders, begins, self._sides, float(walls.rules[6]), cell_size)
+        given = colliders, begins, self._sides, float(walls.rules[6]), cell_size
+        self._fingerprint, self._unit = fingerprint(*given), mass_unit(colliders, cell_size)
+        known = before is not None and before._fingerprint == self._fingerprint
+        self._model: Any = before._model if before is not None and known else model_of(*given)
         self._data = mujoco.MjData(self._model)
         numbers = [self._model.body(str(b)).id for b in range(len(colliders))]
         self._bodies = np.array(numbers, np.int64)[self.places]
@@ -123,7 +128,7 @@ class RigidWorld:
             turn = self._data.ximat[body].reshape(3, 3)
             found[k, :3] *= self._model.body_mass[body]
             found[k, 3:] = turn @ (self._model.body_inertia[body] * (turn.T @ found[k, 3:]))
-        return found
+        return self._unit * found
 
     # ---------------------------------------------------------------- moving
     def place_others(self, bodies_real: np.ndarray, pose_at: int) -> None:
@@ -161,7 +166,7 @@ class RigidWorld:
         data.mocap_pos[:], data.mocap_quat[:] = mocap
         model.opt.timestep, model.opt.gravity[:] = dt, gravity
         data.xfrc_applied[:] = 0.0
-        data.xfrc_applied[self._bodies] = impulses / dt
+        data.xfrc_applied[self._bodies] = impulses / (self._unit * dt)
         mujoco.mj_step(model, data)
         mujoco.mj_forward(model, data)
 
@@ -170,7 +175,7 @@ class RigidWorld:
         model, data = self._model, self._data
         change = np.zeros((1, model.nv))
         for row, jacobian in zip(impulses, self._jacobians(), strict=True):
-            change += row @ jacobian
+            change += row @ jacobian / self._unit
         solved = np.empty_like(change)
         self._library.mj_solveM(model, data, solved, change)
         data.qvel[:] += solved[0]
@@ -181,7 +186,7 @@ class RigidWorld:
         jacobian = np.concatenate(self._jacobians())
         solved = np.empty_like(jacobian)
         self._library.mj_solveM(self._model, self._data, solved, jacobian)
-        return np.asarray(jacobian @ solved.T)
+        return np.asarray(jacobian @ solved.T) / self._unit
 
     def _jacobians(self) -> list[np.ndarray]:
         """Return of each body how (v, w) follows from MuJoCo's velocities, shape (6, nv)."""
