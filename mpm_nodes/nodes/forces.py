@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from mpm_nodes.data import (
     A,
@@ -23,6 +24,7 @@ from mpm_nodes.data import (
     Vec3,
 )
 from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare.decorators import PreflightContext
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.fields import constant, gradient, number, place, scaled, tried
 
@@ -102,7 +104,12 @@ def force_wind(
     return BodyForce(_air("force_wind", velocity, field), _masked("force_wind", constant(drag), mask), quadratic)
 
 
-@node(category="Force", label="Air Drag", preflight=tried(__name__, "force_air", "field", "mask"))
+def _pressing(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: made, so that what does not fit is told; it presses on the surface of all matter."""
+    return {**tried(__name__, "force_air", "field", "mask")(told), "presses": 1}
+
+
+@node(category="Force", label="Air Drag", preflight=_pressing)
 def force_air(
     field: SpatialField | None = None,
     mask: SpatialField | None = None,

@@ -43,7 +43,7 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     from mpm_nodes.nodes.stiff_liquids import liquid_notes
     from mpm_nodes.solver.columns import columns_of
     from mpm_nodes.solver.periodic import refuse_half_periodic
-    from mpm_nodes.solver.surroundings import MASKED_RANKS
+    from mpm_nodes.solver.surroundings import AIR_RANKS, MASKED_RANKS
 
     scale = 1.0 if told.knobs["precision"] is Precision.SINGLE else 2.0
     each = scale * (BYTES + (HELD if _is_implicit(told.knobs["substeps"]) else 0))
@@ -84,6 +84,8 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     if told.ranks > 1:
         if told.inputs.get("active"):
             raise MpmNodesError(MASKED_RANKS)
+        if told.total("forces", "presses"):
+            raise MpmNodesError(AIR_RANKS)
         warnings += _shared(told.knobs["substeps"], WallRule.PERIODIC in sides)
         memory = int(particles * scale * (BYTES / told.ranks + GATHERED)) + BYTES_ALWAYS
     materials = [body.material for body in bodies]

@@ -43,6 +43,8 @@ __all__ = [
 ]
 
 
+AIR_RANKS = "ranks: force_air sees the matter of one rank only; take force_wind, or solve on one rank"
+"""What a solve on several ranks with air that presses on surfaces is told."""
 MASKED_RANKS = (
     "ranks: passive matter is not shared among ranks, of which each would meet only its own; take the wire out of solve.active, or "
     "solve on one rank"
@@ -108,7 +110,7 @@ def push(run: SubstepSolver, forces: Sequence[BodyForce]) -> None:
     if forces:
         refuse_unread_forces(run.candidates.plans)
     if run.share.several and any(force.surface for force in forces):
-        raise MpmNodesError("ranks: force_air sees the matter of one rank only; take force_wind, or solve on one rank")
+        raise MpmNodesError(AIR_RANKS)
     refuse_unknown_attributes("solve.forces", forces, run.particles.names)
     refuse_without_columns(forces, run.particles.names)
     ties = [attached_column(number) for number in range(len(attachments_of(forces)))]

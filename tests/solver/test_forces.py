@@ -13,6 +13,8 @@ from solver_scenes import JELLY, cube, shot
 from mpm_nodes.data import BodyForce, GraphSettings, MpmNodesError, SpatialField, concatenate
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.plan.plan import plan_graph
+from mpm_nodes.graph.plan.preflight import estimate
 from mpm_nodes.graph.reports.problems import GraphError
 from mpm_nodes.graph.time.keys import KeyedNumber, KeyedVector
 from mpm_nodes.nodes.emit import emit_box
@@ -285,6 +287,12 @@ def test_air_is_refused_on_several_ranks(monkeypatch):
     monkeypatch.setattr(type(run.share), "several", True)
     with pytest.raises(MpmNodesError, match="ranks: force_air sees the matter of one rank only"):
         push(run, [force_air()])
+    graph = shot(end=2)
+    graph.add("force_air", "air", velocity=(5.0, 0.0, 0.0))
+    graph.nodes["sim"].connect("forces", [graph["air"]])
+    assert estimate(plan_graph(graph), 1)
+    with pytest.raises(MpmNodesError, match="ranks: force_air sees the matter of one rank only"):
+        estimate(plan_graph(graph), 1, ranks=2)
 
 
 @pytest.mark.parametrize("preset", ["explicit_apic", "implicit_apic"])
