@@ -189,7 +189,7 @@ def solve(
             for port, text in crowds(sources, emitters, ctx.settings.cell_size):
                 ctx.report("warning", where=port, message=text)
     if ctx.frame <= clock.origin:  # before it begins keys move what they move
-        solver.hold_rigid_bodies(colliders, anew=True)
+        solver.hold_rigid_bodies(colliders, again=True)
     activate(solver, active)
     if ctx.frame == ctx.settings.start and clock.origin > ctx.settings.end:
         message = f"the initial state is that of frame {start_frame}, after the last frame {ctx.settings.end}: nothing moves"

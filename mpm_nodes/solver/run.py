@@ -233,19 +233,19 @@ class SubstepSolver:
             refuse_plates(self.colliders)
         self.choose(self.candidates.index)
 
-    def hold_rigid_bodies(self, colliders: Sequence[Collider], *, anew: bool = False) -> RigidBodies | None:
+    def hold_rigid_bodies(self, colliders: Sequence[Collider], *, again: bool = False) -> RigidBodies | None:
         """Return the state of those colliders that move by themselves, None where none does.
 
         Args:
             colliders: Those of the solve.
-            anew: Let them begin where they stand now.
+            again: Let them begin where they stand now, also where some did before.
 
         Raises:
             MpmNodesError: These substeps, or several ranks, have none.
         """
         if not any(each.rigid is not None for each in colliders):
             return None
-        if anew or "rigid_bodies" not in self.stores:
+        if again or "rigid_bodies" not in self.stores:
             refuse_rigid_bodies(self.candidates.plans, self.share.several)
             self.stores["rigid_bodies"] = RigidBodies(colliders)
         return cast("RigidBodies", self.stores["rigid_bodies"])

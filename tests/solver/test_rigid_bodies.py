@@ -501,7 +501,7 @@ def test_a_mesh_whose_faces_look_inwards_is_turned(tmp_path):
 
 
 def test_a_model_serves_while_nothing_changes():
-    """Hulls of meshes are not made anew in every frame; the speed of a motor makes a new one."""
+    """Hulls of meshes are not made again in every frame; the speed of a motor makes a new one."""
     from mpm_nodes.data import JointKind, RigidJoint
 
     def hung(speed):
