@@ -58,7 +58,7 @@ def read_curve(path: Path, prim: str = "", seconds: float = 0.0) -> np.ndarray:
         full = stage_to_si(stage) @ np.array(UsdGeom.Xformable(named[0]).ComputeLocalToWorldTransform(code)).T
     line = line @ full[:3, :3].T + full[:3, 3]
     if len(line) < 2 or not np.isfinite(line).all() or not np.ptp(line, axis=0).any():
-        raise InputError(f"{path}: curve {named[0].GetPath()} has no length; give it two points at least that are apart")
+        raise InputError(f"{path}: curve {named[0].GetPath()} has no length; give it two points that are apart, a cubic one four")
     return line
 
 
