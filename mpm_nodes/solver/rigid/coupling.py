@@ -44,8 +44,8 @@ __all__ = ["kick", "meet"]
 ROUNDS = 8
 """Most times that contacts are met in a substep."""
 AGREED = 1e-4
-"""Difference between a velocity and the one that follows from its impulses, over the speeds, that counts as none: it takes a
-round less than 1e-6 would, and changes what balls float at by less than a thousandth."""
+"""Difference between a velocity and the one that follows from its impulses, over the speeds, that counts as none: it takes
+half a round less than 1e-6 would, and velocities differ by about 1e-5."""
 
 
 @dataclass(frozen=True)
