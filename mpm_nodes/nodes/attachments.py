@@ -39,12 +39,6 @@ from mpm_nodes.nodes.rotations import turn_matrix
 __all__ = ["attached_columns", "force_attach", "with_attachments"]
 
 
-_UNKNOWN_PLACE = (
-    "force_attach.collider: a rigid body goes where matter and joints take it, and springs neither follow nor pull it; wire in a "
-    "collider that keys move, and let the body stick by its adhesion"
-)
-
-
 def _told(told: PreflightContext) -> dict[str, Any]:
     """Preflight: it pushes; what has no material points is refused, and a body that is elsewhere."""
     refuse_rigid(told, "force_attach.collider")
@@ -53,8 +47,6 @@ def _told(told: PreflightContext) -> dict[str, Any]:
             "force_attach.collider: a sequence of level sets has no points that matter could be tied to; wire in a mesh "
             "(collide_usd), or a level set that keeps its shape"
         )
-    if told.every("collider", "rigid_bodies"):
-        raise MpmNodesError(_UNKNOWN_PLACE)
     attributes: frozenset[str] = frozenset()
     for facts in told.inputs.get("mask", ())[:1]:
         if "field" in facts:
@@ -87,12 +79,10 @@ def force_attach(
         breaking_force: Force of the springs on all that is tied at which the ties break; 0: they never do.
 
     Raises:
-        MpmNodesError: The mask is a field of vectors, or the collider a rigid body.
+        MpmNodesError: The mask is a field of vectors.
     """
     if mask is not None:
         number("force_attach.mask", mask)
-    if collider is not None and collider.rigid is not None:
-        raise MpmNodesError(_UNKNOWN_PLACE)
     body = None if collider is None else _motion_of(collider, ctx)
     if collider is not None and body is None:
         message = f"the mesh of '{collider.name}' changes its topology in frame {ctx.frame}: ties let go, and are made again"

@@ -69,11 +69,11 @@ def deform_mesh(
         InputError: The mesh cannot be read.
         MpmNodesError: The particles have no places at rest, or there are none.
     """
+    meshes = open_meshes(kept, path, prim)
     if REST not in particles:
         raise MpmNodesError(NO_REST)
     if not len(particles):
         raise MpmNodesError("deform_mesh.particles: there are none that the mesh could follow; wire in those of its body")
-    meshes = open_meshes(kept, path, prim)
     code = shot_codes(settings, meshes.stage).code(float(settings.start))
     topology, turn = meshes.topology(code), turn_matrix(rotation, orientation)
     first = meshes.points(code) @ turn.T + np.asarray(translation, float)

@@ -156,7 +156,11 @@ def documents(registry: Registry, samples: Path) -> list[Document]:
         "sampled_surface.particles": "emit_box",
         "attribute_volume.particles": "set_temperature",
         **{f"{name}.collider": "rigid_body" for name in joints},
+        "moved_body.collider": "rigid_body",
+        "moved_body.bodies": "solve_of_bodies.bodies",
     }
+    every["n_solve_of_bodies"] = {**every["n_solve"], "knobs": {}, "inputs": {"sources": "n_grains", "colliders": "n_rigid_body"}}
+    every["n_grains"] = {"type": "emit_sphere", "inputs": {"material": "n_material_snow"}}
     for place, source in wires.items():  # what these ask of their inputs
         name, _, port = place.partition(".")
         every[f"n_{name}"]["inputs"][port] = f"n_{source}"

@@ -272,7 +272,7 @@ def test_what_does_not_fit_is_refused_before_the_cook(tmp_path):
         execute(graph, out=tmp_path / "vectors")
     graph = pinned(3, ("collide_sphere", {"radius": 0.05, "centre": [0.0, 1.0, 0.0]}))
     graph.nodes["pin"].connect("collider", graph.add("rigid_body", "stone", collider="body"))
-    with pytest.raises((MpmNodesError, GraphError), match=r"force_attach.collider: a rigid body goes where matter"):
+    with pytest.raises((MpmNodesError, GraphError), match=r"force_attach.collider: a rigid body is known as it begins"):
         execute(graph, out=tmp_path / "rigid")
     from usd_io.openvdb_module import find_openvdb
 
