@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mpm_nodes.data import COLLIDERS, Collider, CollisionRule, Limit, MpmNodesError, StepContext, Walls
+from mpm_nodes.data import COLLIDERS, Collider, CollisionRule, Limit, StepContext, Walls
 from mpm_nodes.data.ambient import at_frame
 from mpm_nodes.graph.time import keys
 from mpm_nodes.graph.time.clock import FrameClock
@@ -28,9 +28,7 @@ from mpm_nodes.kernels.level_sets.level_set import (
     FRICTION,
     HAS_VELOCITY,
     KIND,
-    LEVEL_SET,
     OWN_SPEED,
-    PLANE,
     PLATE,
     PLATES,
     POSE,
@@ -45,6 +43,7 @@ from mpm_nodes.kernels.level_sets.level_set import (
 )
 from mpm_nodes.kernels.level_sets.sheet_fields import ThinSheet, sheet_lattices
 from mpm_nodes.materials.values import FloatType
+from mpm_nodes.solver.collider_shapes import checked_shape, fastest_pose, own_speed, time_to_travel
 from mpm_nodes.solver.contact_forces import centres_of, volumes_of_nodes
 from mpm_nodes.solver.contact_lists import ContactLists, listed_rows, told_of
 from mpm_nodes.solver.grid import GridStore
@@ -112,7 +111,7 @@ class ColliderSet(Store):
         self.dtype = np.dtype(dtype)
         self.origin = np.array(origin, np.float64)
         self.walls = walls if isinstance(walls, WallSet) else WallSet(walls, self.origin)
-        shapes = [_checked(collider) for collider in self.colliders]
+        shapes = [checked_shape(collider) for collider in self.colliders]
         if rigid is not None:
             shapes = [two_poses(each) if c.rigid is not None else each for c, each in zip(self.colliders, shapes, strict=True)]
         self._integer = np.zeros((len(shapes), BODY_INTEGERS), np.int64)
@@ -122,17 +121,17 @@ class ColliderSet(Store):
             self._integer[b, [KIND, RULE, HAS_VELOCITY]] = shape.kind, RULES[collider.rule], moving
             self._real[b, [FRICTION, ADHESION]] = collider.friction, collider.adhesion
             self._real[b, SIZES : SIZES + len(shape.sizes)] = shape.sizes
-            self._real[b, OWN_SPEED] = _own_speed(shape) / self._pace
+            self._real[b, OWN_SPEED] = own_speed(shape) / self._pace
         self._splines = two_sided
         self._sheets: dict[int, tuple[ThinSheet, ...]] = {}
         self._pack_keys(shapes)
         self._pack_level_sets(shapes, previous)
         self._number_plates()
-        speeds = [(_fastest(shape) + _own_speed(shape)) / self._pace for shape in shapes]
+        speeds = [(fastest_pose(shape) + own_speed(shape)) / self._pace for shape in shapes]
         self.fastest = max([*speeds, self.walls.fastest])
         self.fastest_name = next((each.name for each, v in zip(self.colliders, speeds, strict=True) if v == self.fastest), "")
         free = [b for b, collider in enumerate(self.colliders) if not collider.clamp]
-        own = [_fastest(shapes[b]) + _own_speed(shapes[b]) for b in np.unique(self.plates)]
+        own = [fastest_pose(shapes[b]) + own_speed(shapes[b]) for b in np.unique(self.plates)]
         self._plates_speed = max(own, default=0.0) / self._pace
         self.marked: Any = None
         self.sticks = any(keys.most(collider.adhesion) > 0.0 for collider in self.colliders)
@@ -436,12 +435,6 @@ class ColliderSet(Store):
         return [(each.name, 0, 0.0) if each.clamp else (each.name, int(count), float(depth)) for each, (count, depth) in told]
 
 
-def time_to_travel(distance: float, speed: float, acceleration: float) -> float:
-    """Return the longest dt with (speed + acceleration dt) dt <= `distance` [m]: a substep moves by its speed at the end."""
-    root = math.sqrt(speed * speed + 4.0 * acceleration * distance)
-    return 2.0 * distance / (speed + root) if root > 0 else math.inf
-
-
 _NO_COPIES = (np.zeros(0, np.int64), np.zeros((0, 4), np.int64), np.zeros(0, np.int32))
 
 
@@ -456,53 +449,3 @@ def _around(grid: GridStore) -> np.ndarray:
 
     found: np.ndarray = grid.derived(f"around, {copies}", find)
     return found
-
-
-def _checked(collider: Collider) -> PosedLevelSets:
-    """Return the collider's shape when kernels can use it."""
-    shape = collider.shape
-    if not isinstance(shape, PosedLevelSets) or (shape.kind == LEVEL_SET) != bool(shape.level_sets):
-        raise MpmNodesError(
-            f"collider '{collider.name}': its shape is {type(shape).__name__} without a body; make colliders with the collide nodes"
-        )
-    numbers = (shape.pose_times, shape.rotations, shape.translations, shape.level_set_times, np.array(shape.sizes))
-    if not all(np.isfinite(part).all() for part in numbers):
-        raise MpmNodesError(f"collider '{collider.name}': its motion or size holds NaN or infinity; use finite numbers")
-    return shape
-
-
-def _own_speed(shape: PosedLevelSets) -> float:
-    """Return a bound on the speed of the body's level sets in their own frame [m/s]."""
-    carried = [float(np.linalg.norm(part.velocities, axis=-1).max()) for part in shape.level_sets if part.velocities is not None]
-    spans = np.diff(shape.level_set_times)
-    if len(carried) == len(shape.level_sets) or not len(spans) or not (spans > 0.0).all():
-        return max(carried, default=0.0)
-    centres = np.array([part.centre for part in shape.level_sets])
-    # the surface may move against the drift as well: at most as far as the band tells, taken as the drift again
-    return 2.0 * float((np.linalg.norm(np.diff(centres, axis=0), axis=1) / spans).max()) + float(
-        max(part.band for part in shape.level_sets) / spans.min()
-    )
-
-
-def _fastest(shape: PosedLevelSets) -> float:
-    """Return a bound on the speed of the body's pose between its keys at its surface [m/s]."""
-    spans = np.diff(shape.pose_times)
-    if not len(spans) or not (spans > 0.0).all():
-        return 0.0
-    shift = np.linalg.norm(np.diff(shape.translations, axis=0), axis=1)
-    if shape.kind != PLANE:
-        cosine = np.abs((shape.rotations[1:] * shape.rotations[:-1]).sum(axis=1))
-        shift += 2.0 * np.arccos(np.minimum(cosine, 1.0)) * _reach(shape)
-    return float((shift / spans).max())
-
-
-def _reach(shape: PosedLevelSets) -> float:
-    """Return how far from its own origin the body reaches [m]."""
-    if shape.kind != LEVEL_SET:
-        return float(np.linalg.norm(shape.sizes))
-    reach = 0.0
-    for part in shape.level_sets:
-        corners = np.array(np.meshgrid(*([0, 1],) * 3, indexing="ij")).reshape(3, 8).T * np.array(part.table.shape)
-        index = 8.0 * (corners + part.low) - part.to_index[:, 3]
-        reach = max(reach, float(np.linalg.norm(np.linalg.solve(part.to_index[:, :3], index.T), axis=0).max()))
-    return reach

@@ -389,7 +389,7 @@ DEFECTS = (
     ),
     Defect(
         "matter falls by half of gravity in a step's limit",
-        "mpm_nodes/solver/colliders.py",
+        "mpm_nodes/solver/collider_shapes.py",
         "speed * speed + 4.0 * acceleration * distance",
         "speed * speed + 2.0 * acceleration * distance",
         "tests/solver/test_time_step.py::test_matter_falls_no_farther_than_allowed",

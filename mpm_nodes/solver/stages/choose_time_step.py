@@ -9,8 +9,9 @@ from mpm_nodes.data import LAW_STATE, A, Fact, Facts, Limit, Range, Reads, Reduc
 from mpm_nodes.graph.declare import shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import Measure
 from mpm_nodes.materials.law_fragments import RATES
+from mpm_nodes.solver.collider_shapes import time_to_travel
 from mpm_nodes.solver.colliders import LIMITS as COLLIDER_LIMITS
-from mpm_nodes.solver.colliders import ColliderSet, time_to_travel
+from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.frame_progress import never_ends
 from mpm_nodes.solver.state import ParticleStore
