@@ -50,6 +50,7 @@ def test_one_half_of_a_ceiling_holds():
     assert abs(0.1 - height[~left].mean()) < 0.2 * fallen
 
 
+@pytest.mark.phenomena("projection")
 def test_the_projection_refuses_it_before_the_cook():
     """Its contacts are those of faces."""
     with pytest.raises(MpmNodesError, match=r"solve\.colliders: collider_contact varies one, and these substeps do not find it"):

@@ -303,14 +303,14 @@ DEFECTS = (
         "mpm_nodes/physics/retired_nodes.py",
         "else offset + 1",
         "else offset",
-        "tests/graph/test_retired_nodes.py::test_the_nodes_of_today_stand_for_it",
+        "tests/physics/test_retired_nodes.py::test_the_nodes_of_today_stand_for_it",
     ),
     Defect(
         "nodes that stand for retired ones take names of others",
         "mpm_nodes/graph/document/retired.py",
         "while any(candidate in each for each in taken):",
         "while False:",
-        "tests/graph/test_retired_nodes.py::test_names_that_are_taken_get_numbers",
+        "tests/physics/test_retired_nodes.py::test_names_that_are_taken_get_numbers",
     ),
     Defect(
         "rates of J are per frame",

@@ -139,7 +139,10 @@ def test_a_cook_holds_lets_go_and_resumes_to_the_same_bits(tmp_path, precision):
     assert len(points[0]) >= 12 and points[0] == points[1]
 
 
-@pytest.mark.parametrize("substeps", ["explicit_apic", "implicit_apic", "incompressible"])
+PROJECTED = pytest.param("incompressible", marks=pytest.mark.phenomena("projection"))
+
+
+@pytest.mark.parametrize("substeps", ["explicit_apic", "implicit_apic", PROJECTED])
 @pytest.mark.parametrize("rule", ["sticky", "separate"])
 def test_liquid_falls_on_passive_liquid_and_stays_there(substeps, rule):
     """In every kind of substep, by both rules; and all of it may be passive, and go on."""

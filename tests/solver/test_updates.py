@@ -158,7 +158,7 @@ def test_threads_and_resume_change_no_bit(tmp_path, preset):
         ({"field": ("field_vector", {})}, "update_attribute.field: stiffness_scale needs a field of numbers"),
         ({"mask": ("field_vector", {})}, "update_attribute.mask: is a field of vectors"),
         ({"mask": ("field_attribute", {"attribute": "wet"})}, r"solve.updates \(update0\): a field reads 'wet'"),
-        ({"attribute": "heat_source"}, "heat_source"),
+        pytest.param({"attribute": "heat_source"}, "heat_source", marks=pytest.mark.phenomena("heat")),
     ],
 )
 def test_what_does_not_fit_is_refused_before_the_cook(update, words):
