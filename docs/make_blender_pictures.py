@@ -22,6 +22,8 @@ FOLDER = Path(__file__).parent
 SHEET = FOLDER / "blender_quick.jpg"
 TILE = (420, 280)
 ACROSS = 3
+BACKGROUND = (133, 136, 142)
+"""Of the sheet where there is no preset: as of its pictures."""
 SHOT = FOLDER / "blender_shot.jpg"
 SHOT_FRAMES = (7, 12, 18, 36)
 SCRIPT = re.compile(r"<!-- blender: tested -->\n```python\n(.*?)```", re.S)
@@ -41,7 +43,7 @@ def draw(names: list[str]) -> None:
 
         presets = quick_presets.found()[0]
         rows = math.ceil(len(presets) / ACROSS)
-        sheet = Image.new("RGB", (ACROSS * TILE[0], rows * TILE[1]), "white")
+        sheet = Image.new("RGB", (ACROSS * TILE[0], rows * TILE[1]), BACKGROUND)
         if names:
             before = Image.open(SHEET).convert("RGB")
             if before.size[0] != sheet.size[0] or before.size[1] % TILE[1]:
