@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
     from mpm_nodes.graph.plan.substeps import SubstepPlan
 
-__all__ = ["CONTACT_FORCES", "centres_of", "refuse_untold_contacts", "volumes_of_nodes"]
+__all__ = [
+    "CONTACT_FORCES",
+    "centres_of",
+    "impulses_on_bodies",
+    "places_of_contacts",
+    "refuse_untold_contacts",
+    "volumes_of_nodes",
+]
 
 CONTACT_FORCES = Facts(
     "contact_forces",
@@ -77,3 +84,30 @@ def centres_of(integer: np.ndarray, real: np.ndarray, centres: np.ndarray) -> np
     own[of_level_set] = centres[integer[of_level_set, KEY_LATTICES + 3]]
     turn, shift = real[:, POSE + 12 : POSE + 21].reshape(-1, 3, 3), real[:, POSE + 21 : POSE + 24]
     return np.asarray(np.einsum("bij,bj->bi", turn, own) + shift)
+
+
+def places_of_contacts(grid: GridStore, node: np.ndarray, image: np.ndarray, ratio: np.ndarray) -> np.ndarray:
+    """Return where contacts act, from the grid's origin [m], shape (n, 3).
+
+    That is where the surface cuts the line from the node to its image, which takes - r of the impulse on the node.
+
+    Args:
+        grid: The grid.
+        node, image: Numbers of the nodes, and of their images (-1: none).
+        ratio: r.
+    """
+    place = grid.places_of(node)
+    return np.asarray(place + (ratio / (1.0 - ratio))[:, None] * (place - grid.places_of(np.where(image >= 0, image, node))))
+
+
+def impulses_on_bodies(body: np.ndarray, arm: np.ndarray, impulses: np.ndarray, count: int) -> np.ndarray:
+    """Return the impulse on each body [N s] and its moment about the body's centre [N m s], shape (count, 6).
+
+    Args:
+        body: Which body each impulse acts on, shape (n,).
+        arm: From its centre to where it acts [m], shape (n, 3).
+        impulses: [N s], shape (n, 3).
+        count: How many bodies there are.
+    """
+    both = np.concatenate([impulses, np.cross(arm, impulses)], axis=1)
+    return np.array([np.bincount(body, both[:, axis], count) for axis in range(6)]).T

@@ -8,7 +8,7 @@ import numpy as np
 
 from mpm_nodes.data import StepContext
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.contact_forces import CONTACT_FORCES
+from mpm_nodes.solver.contact_forces import CONTACT_FORCES, impulses_on_bodies, places_of_contacts
 from mpm_nodes.solver.grid import GridStore
 
 __all__ = ["tell_forces"]
@@ -29,14 +29,9 @@ def tell_forces(step: StepContext, colliders: ColliderSet, grid: GridStore, cont
     mine = (level >= 0) & (level < count)
     if grid.halo.own is not None:
         mine &= grid.halo.own[node >> 6]
-    node, image, ratio, level, given = node[mine], image[mine], ratio[mine, None], level[mine], given[mine]
-    # a contact acts where the surface cuts the line from the node to its image, which takes - r of its impulse
-    outside = np.where(image >= 0, image, node)
-    place = grid.places_of(node)
-    place += ratio / (1.0 - ratio) * (place - grid.places_of(outside))
-    arm = place - (colliders.centres() + colliders.origin - grid.origin)[level]
-    both = np.concatenate([given, np.cross(arm, given)], axis=1) / colliders.frame_length
-    sums = np.array([np.bincount(level, both[:, axis], count) for axis in range(6)]).T
+    place = places_of_contacts(grid, node[mine], image[mine], ratio[mine])
+    arm = place - (colliders.centres() + colliders.origin - grid.origin)[level[mine]]
+    sums = impulses_on_bodies(level[mine], arm, given[mine], count) / colliders.frame_length
     names = tuple(collider.name for collider in colliders.colliders)
     step.tell(
         CONTACT_FORCES, colliders=names, force=tuple(sums[:, :3].ravel().tolist()), torque=tuple(sums[:, 3:].ravel().tolist())

@@ -96,21 +96,29 @@ class FloatingBalls(VerificationProblem):
     Scene: balls of a tenth, half and nine tenths of the density of water, without friction, in a box of 20 x 20 cells filled 10
         cells deep, from near where they float; damped for 1 s, then free for 1 s; means over the last half.
     Exact: Archimedes: the share below the level, as the water stands away from the ball, is the ratio of the densities.
-    Tolerance: of half the ball 10 % at a radius of 3 cells and 5 % at 4 and 5; 0.03 of the ball else. Water lies nearer to a body
-        than it should, by a tenth of a cell, so that small balls lie too deep: those of nine tenths miss.
+    Tolerance: of half the ball 5 %; 0.03 of the ball else. Water lies nearer to a body than it should, by a tenth of a cell, so
+        that small balls lie too deep: one of half the density misses at 3 cells, those of nine tenths do at 3 and 4.
     """
 
     name = "floating_balls"
     source = "Archimedes"
     slow = True
     misses = (
+        "0.5 of the density, radius 3 cells: share below the level",
         "0.9 of the density, radius 3 cells: share below the level",
         "0.9 of the density, radius 4 cells: share below the level",
     )
 
     def findings(self) -> Iterator[Finding]:
         """Let balls float."""
-        for share, cells, bar in ((0.5, 3, 0.05), (0.5, 4, 0.025), (0.5, 5, 0.025), (0.1, 4, 0.03), (0.9, 3, 0.03), (0.9, 4, 0.03)):
+        for share, cells, bar in (
+            (0.5, 3, 0.025),
+            (0.5, 4, 0.025),
+            (0.5, 5, 0.025),
+            (0.1, 4, 0.03),
+            (0.9, 3, 0.03),
+            (0.9, 4, 0.03),
+        ):
             radius, begin = cells * CELL, {0.1: 0.65, 0.5: 0.5, 0.9: 0.4}[share]
             ball = rigid(collide_sphere(FrameContext(1), centre=(0.0, begin, 0.0), radius=radius), share * WATER)
             walls = walled((-0.5, 0.0, -0.5), (0.5, 2.0, 0.5), *[WallRule.SLIP] * 6)

@@ -46,9 +46,9 @@ DEFECTS = (
     ),
     Defect(
         "forces turn bodies about the nodes",
-        "mpm_nodes/solver/forces_on_bodies.py",
-        "place += ratio / (1.0 - ratio) * (place - grid.places_of(outside))",
-        "place += 0.0 * ratio",
+        "mpm_nodes/solver/contact_forces.py",
+        "np.asarray(place + (ratio / (1.0 - ratio))[:, None] *",
+        "np.asarray(place + (0.0 * ratio)[:, None] *",
         f"{_LOSES}[explicit_apic-CollisionRule.STICKY]",
     ),
     Defect(

@@ -22,7 +22,7 @@ DEFECTS = (
     Defect(
         "contacts act at their nodes",
         _COUPLING,
-        "arm = node_arm + (ratio / (1.0 - ratio))[:, None] * (node_arm - image_arm)",
+        "arm = places_of_contacts(grid, node, image, ratio) - centre",
         "arm = node_arm",
         _MOMENTUM,
     ),

@@ -20,7 +20,7 @@ __all__ = ["RigidBodies", "two_poses"]
 
 
 class RigidBodies(Store):
-    """All rigid bodies of a solve. Every frame makes its own model of them, so that a solve that resumes has the same.
+    """All rigid bodies of a solve. Their model follows from a frame's colliders alone, so that a solve that resumes has the same.
 
     Args:
         colliders: Those of the solve as it begins: the bodies begin where the frame ends that these were made for.

@@ -34,6 +34,7 @@ from mpm_nodes.kernels.collisions.contact_rows import (
     ContactList,
 )
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP
+from mpm_nodes.solver.contact_forces import impulses_on_bodies, places_of_contacts
 from mpm_nodes.solver.contact_lists import listed_rows
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.rigid.bodies import RigidBodies
@@ -101,7 +102,7 @@ def meet(bodies: RigidBodies, grid: GridStore, found: ContactList, respond: Call
         velocity[nodes], found.rows[:, PULL], given[:] = before, pulls, 0.0
         respond()
         impulses = given.reshape(-1, 3)[contacts.listed]
-        bodies.move(_sums(contacts.body, contacts.arm, impulses, len(alone)))
+        bodies.move(impulses_on_bodies(contacts.body, contacts.arm, impulses, len(alone)))
         twists = bodies.world.twists()
         off = twists - alone - change
         speeds = max(np.abs(alone * reach).max(), np.abs(twists * reach).max())
@@ -135,7 +136,7 @@ def kick(
     body = np.searchsorted(bodies.world.places, nearest[met_rigid])
     lost = (mass * (before[:, met] - now)).T[met_rigid]
     arm = place[met_rigid] - bodies.world.centres()[body]
-    bodies.world.kick(_sums(body, arm, lost, len(bodies.world.places)))
+    bodies.world.kick(impulses_on_bodies(body, arm, lost, len(bodies.world.places)))
 
 
 def _contacts(bodies: RigidBodies, grid: GridStore, found: ContactList) -> RigidContacts:
@@ -150,16 +151,9 @@ def _contacts(bodies: RigidBodies, grid: GridStore, found: ContactList) -> Rigid
     node_arm, image_arm = grid.places_of(node) - centre, grid.places_of(outside) - centre
     mass = grid.array("momentum").reshape(-1, 4)[:, 3].astype(np.float64)
     inner, outer = mass[node], np.where(image >= 0, mass[outside], np.inf)
-    # a contact acts where the surface cuts the line from the node to its image, which takes - r of its impulse
-    arm = node_arm + (ratio / (1.0 - ratio))[:, None] * (node_arm - image_arm)
+    arm = places_of_contacts(grid, node, image, ratio) - centre
     held = inner * (1.0 - ratio) ** 2 / (1.0 + ratio**2 * inner / outer)
     return RigidContacts(listed, body, arm, node_arm, image_arm, np.where(image >= 0, held, inner))
-
-
-def _sums(body: np.ndarray, arm: np.ndarray, impulses: np.ndarray, count: int) -> np.ndarray:
-    """Return the impulse on each body and its moment about the centre of mass, shape (count, 6)."""
-    both = np.concatenate([impulses, np.cross(arm, impulses)], axis=1)
-    return np.array([np.bincount(body, both[:, axis], count) for axis in range(6)]).T
 
 
 def _held(contacts: RigidContacts, rows: np.ndarray, impulses: np.ndarray, count: int) -> np.ndarray:
