@@ -50,6 +50,14 @@ def add_graph_options(command: argparse.ArgumentParser) -> None:
         metavar="NODE.KNOB=VALUE",
         help="change a knob, or settings.NAME; the value is JSON, or a bare word for text",
     )
+    command.add_argument(
+        "--resolution",
+        dest="overrides",
+        action="append",
+        type=lambda text: f"settings.resolution={text}",
+        metavar="X",
+        help="cells along an axis for each of the graph's: 0.5 for a test at an eighth of the particles, 2 for eight times as many",
+    )
 
 
 def add_cook_options(command: argparse.ArgumentParser) -> None:

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
         graph = load(args.graph, args.overrides)
         plan = plan_graph(graph)
         estimates = preflight.estimate(plan, graph.settings.start)
-        preflight.check_memory(estimates, graph.settings)
+        preflight.check_memory(estimates, plan.settings)
     except GraphError as error:
         if not args.json:
             raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mpm_nodes.data.ambient import Ambient
@@ -18,16 +18,23 @@ class GraphSettings:
     """Settings of the whole graph, part of every lineage key of a node that asks for them.
 
     Attributes:
-        cell_size: The one resolution knob: edge of a background grid cell [m]; seeding follows it.
+        cell_size: Edge of a background grid cell [m]; seeding follows it.
         fps: Frames per second.
         start: First frame of the shot.
         end: Last frame of the shot.
+        resolution: Cells of the shot for each of `cell_size`, along an axis: 0.5 for tests, 2 for finer detail. Edges of
+            voxels follow it, and how many secondary particles each particle emits.
     """
 
     cell_size: float = 0.02
     fps: float = 24.0
     start: int = 1
     end: int = 48
+    resolution: float = 1.0
+
+    def resolved(self) -> GraphSettings:
+        """Return the settings that nodes are told: `cell_size` is that of the cells that the shot is cooked with."""
+        return replace(self, cell_size=self.cell_size / self.resolution)
 
 
 @dataclass(frozen=True)

@@ -87,6 +87,16 @@ class Corner:
 
 
 @dataclass(frozen=True)
+class PerResolution:
+    """Marks a number that follows the resolution of the graph: it is multiplied by `settings.resolution` to this power.
+
+    A voxel's edge has -1, and what each particle gives -3, since there are so many more of them.
+    """
+
+    power: int
+
+
+@dataclass(frozen=True)
 class WrittenPath:
     """Marks a `Path` knob that names something the node writes: relative to the output root, never above it."""
 

@@ -30,6 +30,7 @@ from mpm_nodes.data import (
     Metres,
     MetresPerSecond,
     Particles,
+    PerResolution,
     Range,
     Seconds,
     Unitless,
@@ -105,7 +106,7 @@ def emit_secondary(
     source: SecondarySource = SecondarySource.SPEED,
     low: A[float, Unitless, Range(min=0.0, soft_max=100.0), _Fixed] = 2.0,
     high: A[float, Unitless, Range(min=0.0, soft_max=100.0), _Fixed] = 4.0,
-    amount: A[float, Unitless, Range(min=0.0, soft_max=200.0), _Fixed] = 20.0,
+    amount: A[float, Unitless, Range(min=0.0, soft_max=200.0), _Fixed, PerResolution(-3)] = 20.0,
     surface_only: bool = True,
     size: A[float, Metres, Range(min=0.0, soft_max=0.1), _Fixed] = 0.0,
     size_variation: A[float, Unitless, Range(min=0.0, max=1.0), _Fixed] = 0.5,
@@ -136,7 +137,7 @@ def emit_secondary(
         high: Value from which they emit all of `amount`.
         amount: Particles per second that each emits; of tears, particles for each.
         surface_only: Emit at the surface alone, not inside.
-        size: Mean diameter; 0 takes half the spacing of the cache.
+        size: Mean diameter; 0 takes half the spacing that the cache has at resolution 1.
         size_variation: Share by which diameters differ from it, up and down.
         life: Longest time until a particle is gone; each has at least half of it.
         inherit: Share of the velocity of the matter that they begin with.
@@ -170,7 +171,7 @@ def emit_secondary(
     first = max(begin + 1, math.floor(now) - math.ceil(life * fps))
     parts = [_flown(born(k), k, (now - k) / fps, (k - begin - 1) * most, motion, seed) for k in range(first, last + 1)]
     known = at(begin)
-    diameter = size or 0.5 * known.spacing
+    diameter = size or 0.5 * known.spacing * ctx.settings.resolution
     parts = parts or [_nothing(motion, seed)]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     wide = diameter * (1.0 + size_variation * (2.0 * columns.pop("chance") - 1.0))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, A, LevelSet, Mesh, Metres, MpmNodesError, Particles, Range, Unitless
+from mpm_nodes.data import ATTRIBUTES, A, LevelSet, Mesh, Metres, MpmNodesError, Particles, PerResolution, Range, Unitless
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
 from mpm_nodes.kernels.surfaces.spheres import HALF_WIDTH, REACH, VOXEL
 from mpm_nodes.nodes.bodies import marks
@@ -24,7 +24,7 @@ from mpm_nodes.nodes.particle_surface import MOST, Shape, holding, level_set_of,
 if TYPE_CHECKING:
     from mpm_nodes.kernels.surfaces.splat import SortedParticles
 
-_Voxel = A[float, Metres, Range(min=0.0, soft_max=0.1)]
+_Voxel = A[float, Metres, Range(min=0.0, soft_max=0.1), PerResolution(-1)]
 
 
 LIMITS = (0.1, 4.0)

@@ -27,6 +27,7 @@ _MODULES = (
     "passive",
     "attachments",
     "invariance",
+    "resolutions",
     "laws",
     "elasticity",
     "painted",

@@ -28,8 +28,8 @@ from mpm_nodes.graph.revisions.transaction import writing
 
 __all__ = ["AgainRefused", "refuse_resumed", "take_frames"]
 
-_FIXED = ("cell_size", "fps", "start")
-"""Settings that frames of one revision share."""
+_FIXED = {"cell_size": None, "fps": None, "start": None, "resolution": 1.0}
+"""Settings that frames of one revision share, with what those mean that lack them."""
 
 
 class AgainRefused(MpmNodesError):
@@ -104,11 +104,11 @@ def _checked(old: Revision, manifest: Mapping[str, Any], frame: int) -> int:
     if stored.get("part") != manifest.get("part") or manifest.get("part"):
         raise AgainRefused(f"{place}a cook in parts cannot be cooked again from a frame; {beginning}")
     before, now = (each["graph"]["settings"] for each in (stored, manifest))
-    for name in _FIXED:
-        if before[name] != now[name]:
+    for name, otherwise in _FIXED.items():
+        was, new = (settings.get(name, otherwise) for settings in (before, now))
+        if was != new:
             raise AgainRefused(
-                f"settings.{name}: was {before[name]:g}, is {now[name]:g}; the frames of {old.folder.name} do not fit: "
-                f"set it back, or {beginning}"
+                f"settings.{name}: was {was:g}, is {new:g}; the frames of {old.folder.name} do not fit: set it back, or {beginning}"
             )
     first, committed = stored["frames"][0], old.committed()
     whole = next((number for number in range(first, first + len(committed) + 1) if number not in committed), first)

@@ -268,7 +268,7 @@ class Evaluator:
                 result = node.call(
                     lambda wire: values[wire[0]][wire[1]],
                     frame,
-                    self.graph.settings,
+                    self.plan.settings,
                     self._context(node, frame),
                     previous,
                     self.kept,
@@ -293,7 +293,7 @@ class Evaluator:
     def _context(self, node: PlannedNode, frame: int) -> FrameContext:
         return FrameContext(
             frame=frame,
-            settings=self.graph.settings,
+            settings=self.plan.settings,
             report=functools.partial(self.events.report, node=node.id),
             check_cancel=self.check_cancel,
             sample=node.sample,
@@ -326,7 +326,7 @@ class Evaluator:
                 error.args = (f"{place}: {error}", *error.args[1:])
             return error
         if isinstance(error, MemoryError):
-            return MpmNodesError(f"{place}: ran out of memory; raise settings.cell_size (now {self.graph.settings.cell_size:g} m)")
+            return MpmNodesError(f"{place}: ran out of memory; raise settings.cell_size (now {self.plan.settings.cell_size:g} m)")
         if isinstance(error, OSError) and error.errno is not None:
             kind = output_error(place, error) if error.errno in _WRITE_ERRORS or self.files is not None else InputError(str(error))
             return type(kind)(f"{place}: {kind}")

@@ -330,7 +330,7 @@ def _ranks(evaluator: Evaluator) -> int:
 
 def _preflight(evaluator: Evaluator, parts: Parts, span: tuple[int, int], out: str | Path | None) -> None:
     estimates = parts.estimates(preflight.estimate(evaluator.plan, span[0], evaluator.kept, span[1], _ranks(evaluator)))
-    preflight.check_memory(estimates, evaluator.graph.settings)
+    preflight.check_memory(estimates, evaluator.plan.settings)
     frames, disk = span[1] - span[0] + 1, 0
     if out is not None:
         check_writable(Path(out))

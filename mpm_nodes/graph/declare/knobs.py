@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.data import Corner, Quaternion, Range, SubstepGraph, Unit, WrittenPath
+from mpm_nodes.data import Corner, PerResolution, Quaternion, Range, SubstepGraph, Unit, WrittenPath
 from mpm_nodes.data.parameter_tables import Rows, table_problem
 from mpm_nodes.graph.files.strict_json import PLAIN
 from mpm_nodes.graph.time import keys
@@ -52,6 +52,7 @@ class Knob:
         turns: Whether a vector is a quaternion.
         corner: Of a vector that is a corner of a box along the axes: the knob of the opposite one. Else "".
         steps: Whether a choice, or what is on or off, may hold keys that step.
+        per_resolution: Power of the graph's resolution by which it is multiplied; 0 leaves it alone.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Knob:
     turns: bool = False
     corner: str = ""
     steps: bool = False
+    per_resolution: int = 0
 
     @property
     def required(self) -> bool:
@@ -130,6 +132,15 @@ class Knob:
         if self.steps:
             return self.convert(value)
         return round(value) if self.kind == "int" else self.element(value)
+
+    def resolved(self, raw: Any, resolution: float) -> Any:
+        """Return a raw number that follows the graph's resolution, or its keys, at a resolution; other values as they are."""
+        if not self.per_resolution or resolution == 1.0 or raw is None:
+            return raw
+        factor = resolution**self.per_resolution
+        if keys.is_keyed(raw):
+            return {"keys": [[frame, value * factor, *rest] for frame, value, *rest in raw["keys"]]}
+        return raw * factor
 
     def keyed_value(self, raw: Any) -> Any:
         """Return a key list as the value that carries its keys."""
@@ -332,7 +343,9 @@ def knob_from_hint(name: str, hint: Any, default: Any, doc: str) -> Knob | None:
     turns = any(isinstance(item, Quaternion) for item in metadata)
     corner = next((item.opposite for item in metadata if isinstance(item, Corner)), "")
     steps = shape["kind"] in ("bool", "enum") and any(isinstance(item, keys.KeyedInSteps) for item in metadata)
+    power = next((item.power for item in metadata if isinstance(item, PerResolution)), 0)
     shape |= {"constant": constant, "keys_travel": travel, "turns": turns, "corner": corner, "steps": steps}
+    shape |= {"per_resolution": power}
     return Knob(name=name, default=default, unit=unit, range=limits, doc=doc, optional=optional, **shape)
 
 

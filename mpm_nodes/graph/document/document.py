@@ -48,6 +48,7 @@ SETTINGS: dict[str, Knob] = {
         Knob("fps", "float", None, "frames/s", Range(min=1e-3, max=1e5)),
         Knob("start", "int", None, "frames", Range(min=-(10**6), max=10**7)),
         Knob("end", "int", None, "frames", Range(min=-(10**6), max=10**7)),
+        Knob("resolution", "float", None, "", Range(min=0.01, max=100.0, soft_min=0.25, soft_max=2.0)),
     )
 }
 
@@ -106,6 +107,7 @@ class Graph(Editable):
         fps: Frames per second.
         start: First frame.
         end: Last frame.
+        resolution: Factor on the cells along an axis.
     """
 
     def __init__(
@@ -204,6 +206,8 @@ class Graph(Editable):
             "version": FORMAT_VERSION,
             "settings": dataclasses.asdict(self.settings),
         }
+        if self.settings.resolution == 1.0:  # as graphs without it are written, and were
+            del record["settings"]["resolution"]
         record["nodes"] = {name: entry.to_json(self.declaration(name)) for name, entry in self.nodes.items()}
         return record | ({} if self.editor is None else {"editor": self.editor})
 

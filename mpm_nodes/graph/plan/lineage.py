@@ -26,7 +26,8 @@ LARGEST_DIGESTED = 64 * 2**20
 
 def settings_fact(settings: GraphSettings) -> list[float]:
     """Return what of the settings counts."""
-    return [settings.cell_size, settings.fps, settings.start]
+    facts = [settings.cell_size, settings.fps, settings.start]
+    return facts if settings.resolution == 1.0 else [*facts, settings.resolution]
 
 
 def knob_fact(knob: Knob, raw: Any, frame: int, whole_interval: bool) -> Any:

@@ -42,7 +42,7 @@ class PlannedNode:
         id: Name in the graph.
         declaration: What it is.
         inputs: Wires into each port, bypassed nodes taken out.
-        raw: Raw values of all knobs.
+        raw: Raw values of all knobs, at the resolution of the graph.
         base: Folder that relative input paths are resolved against.
         substeps: Resolved substep graphs by knob.
     """
@@ -126,7 +126,7 @@ class Plan:
 
     Attributes:
         nodes: Planned nodes; each follows the nodes that it needs. Bypassed ones are left out.
-        settings: Settings of the graph.
+        settings: Settings of the graph, with cells of the size that they are cooked with.
         signature: Digest of the whole graph, names left out.
     """
 
@@ -230,14 +230,17 @@ def plan_graph(graph: Graph, registry: Registry | None = None) -> Plan:
         raise GraphError(found.problems)
     nodes = {name: _planned(name, found, graph) for name in found.wiring.inputs}
     ordered = order.canonical(found.wiring.inputs, {name: _identity(planned) for name, planned in nodes.items()})
-    signature = order.digest(*sorted(ordered.hashes.values()), json.dumps(lineage.settings_fact(graph.settings)))
-    return Plan(tuple(nodes[name] for name in ordered.names), graph.settings, signature, graph.base)
+    settings = graph.settings.resolved()
+    signature = order.digest(*sorted(ordered.hashes.values()), json.dumps(lineage.settings_fact(settings)))
+    return Plan(tuple(nodes[name] for name in ordered.names), settings, signature, graph.base)
 
 
 def _planned(name: str, found: Examination, graph: Graph) -> PlannedNode:
     declaration = found.wiring.declarations[name]
     inputs = {port: tuple(wires) for port, wires in found.wiring.inputs[name].items()}
-    return PlannedNode(name, declaration, inputs, graph.nodes[name].complete(declaration), graph.base, found.substeps.get(name, {}))
+    given = graph.nodes[name].complete(declaration)
+    raw = {knob.name: knob.resolved(given[knob.name], graph.settings.resolution) for knob in declaration.knobs}
+    return PlannedNode(name, declaration, inputs, raw, graph.base, found.substeps.get(name, {}))
 
 
 def _identity(planned: PlannedNode) -> str:

@@ -100,7 +100,7 @@ class MPM_PT_graph(Sidebar, bpy.types.Panel):
     def draw(self, context):
         """Draw the settings."""
         tree, layout = tree_of(context), self.layout
-        for name in ("k_cell_size", "k_fps", "k_start", "k_end"):
+        for name in ("k_cell_size", "k_resolution", "k_fps", "k_start", "k_end"):
             layout.prop(tree, name)
         layout.prop(tree, "folder")
         row = layout.row(align=True)
