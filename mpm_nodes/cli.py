@@ -37,6 +37,7 @@ COMMANDS = (
     "verify",
     "bench",
     "render",
+    "export",
     "check",
     "clean",
     "farm",

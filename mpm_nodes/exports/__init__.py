@@ -1,0 +1,1 @@
+"""Caches as files of other formats: glTF and Alembic."""
