@@ -1,11 +1,11 @@
-"""Write what artists' programs load: Houdini assets, Blender's extension, or the specification that every host is made from."""
+"""Write what other programs load: Houdini assets, Blender's extension, the specification of hosts, a schema of graph files."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
 
-HOSTS = ("spec", "houdini", "blender")
+HOSTS = ("spec", "schema", "houdini", "blender")
 """Each is a module `mpm_nodes.commands.host_NAME` with `add(command)` and `run(args)`; its first line is its help."""
 
 
