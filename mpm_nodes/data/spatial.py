@@ -151,6 +151,19 @@ class Drain:
         return attributes_of(self.field)
 
 
+@dataclass(frozen=True)
+class Sleep:
+    """When matter counts as at rest.
+
+    Attributes:
+        motion: Cells that particles may be from where they were as the window began.
+        window: Length of the window [s].
+    """
+
+    motion: float
+    window: float
+
+
 @dataclass(frozen=True, eq=False)
 class ActiveMask:
     """Which matter moves.
@@ -159,11 +172,13 @@ class ActiveMask:
         field: Where it is above 1/2 as a frame begins, particles are active; elsewhere they are passive.
         rule: What passive matter does to the velocity of active matter that meets it.
         friction: Coulomb coefficient, used by `CollisionRule.SEPARATE`.
+        sleep: Let what is at rest be passive until something comes near, wherever the field is; None: as the field says.
     """
 
     field: SpatialField
     rule: CollisionRule = CollisionRule.STICKY
     friction: float = 0.0
+    sleep: Sleep | None = None
 
     @property
     def attributes(self) -> frozenset[str]:

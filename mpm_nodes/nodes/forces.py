@@ -18,6 +18,8 @@ from mpm_nodes.data import (
     MetresPerSecondSquared,
     MpmNodesError,
     Range,
+    Seconds,
+    Sleep,
     SpatialField,
     Unit,
     Unitless,
@@ -226,6 +228,29 @@ def drain(field: SpatialField) -> Drain:
         MpmNodesError: The field is one of vectors.
     """
     return Drain(number("drain.field", field))
+
+
+def _sleeps(told: PreflightContext) -> dict[str, Any]:
+    """Preflight: the solve refuses sleep where matter changes at rest."""
+    return {"sleeps": 1}
+
+
+@node(category="Force", label="Sleep", preflight=_sleeps)
+def sleep(
+    *,
+    motion: A[float, Unitless, Range(min=0.0, exclusive_min=True, soft_max=0.1)] = 0.01,
+    window: A[float, Seconds, Range(min=0.0, soft_max=2.0)] = 0.5,
+) -> ActiveMask:
+    """Let matter that has come to rest sleep, by blocks of 4 cells, until something comes near. Wire it into solve.active.
+
+    What sleeps takes no time. It wakes as a frame begins in which matter, a body, another gravity or another force could come to
+    it, and goes on from where it is. What rings without going anywhere counts as at rest.
+
+    Args:
+        motion: Cells that all particles of a block and of those around it stay within for it to sleep.
+        window: Time for which they do; they sleep at the end of such a window.
+    """
+    return ActiveMask(constant(1.0), sleep=Sleep(motion, window))
 
 
 @node(category="Force", label="Active Mask", preflight=tried(__name__, "active_mask", "field"))

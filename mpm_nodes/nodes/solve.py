@@ -247,6 +247,7 @@ def _advance_frame(
     solver.share.meet()  # rank 0 may still make surfaces of the frame before
     end = clock.end
     _move_walls(solver, ctx, clock, at)
+    solver.gravity = lambda now: at("gravity", now)
     solver.begin_frame(clock, colliders, emitters)
     if not solver.substeps_done:
         for text in one_sided(solver.colliders, solver.spline_width, solver.cell_size):
@@ -260,7 +261,6 @@ def _advance_frame(
     step.frame = ctx.frame
     solver.passive.tell(step)
     before, began, held = dict(solver.stage_seconds), time.perf_counter(), count_of(solver)
-    solver.gravity = lambda now: at("gravity", now)
     solver.advice.emitters = ctx.wired.get("emitters", ())
     _run_substeps(solver, ctx, clock, at, cold)
     solver.time = end

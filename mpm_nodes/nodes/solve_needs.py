@@ -64,7 +64,10 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     refuse_half_periodic(sides)
     warnings = unread(bodies, told.knobs["substeps"], wired, whole=not matter["untold"])
     warnings += [*weight_warnings(bodies, gravity), *inside_warnings(told)]
-    if told.inputs.get("active") and told.total("colliders", "rigid"):
+    asleep = told.total("active", "sleeps") > 0
+    if asleep and updated:
+        warnings.append("solve.active: an update changes what sleeps, and does not wake it; let it act where matter moves")
+    if told.inputs.get("active") and not asleep and told.total("colliders", "rigid"):
         warnings.append("solve.active: matter that is not active does not hold rigid bodies; let it be active where they go")
     warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
     if not told.total("colliders", "carries"):
@@ -117,6 +120,7 @@ def _refuse_untold(told: PreflightContext) -> None:
     from mpm_nodes.graph.plan.substeps import plan_substeps, resolve
     from mpm_nodes.solver.contact_forces import refuse_untold_contacts
     from mpm_nodes.solver.rigid.refusals import refuse_rigid_bodies
+    from mpm_nodes.solver.sleep import refuse_sleep
 
     asked = {
         "solve.colliders: matter sticks to one by adhesion": told.total("colliders", "sticks"),
@@ -124,13 +128,16 @@ def _refuse_untold(told: PreflightContext) -> None:
         "solve.contact_forces: forces are asked for": told.knobs["contact_forces"],
     }
     what, rigid = next((each for each, holds in asked.items() if holds), ""), told.every("colliders", "rigid_bodies")
-    if what or rigid:
+    sleeps = told.total("active", "sleeps") > 0
+    if what or rigid or sleeps:
         resolved = resolve(told.knobs["substeps"])
         plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
         if what:
             refuse_untold_contacts(plans, what)
         if rigid:
             refuse_rigid_bodies(plans, told.ranks > 1)
+        if sleeps:
+            refuse_sleep(plans)
     hung = dict(told.every("colliders", "hung"))
     for name, parent in hung.items():
         if parent not in rigid:

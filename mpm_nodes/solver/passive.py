@@ -22,7 +22,6 @@ from mpm_nodes.data import (
     InputError,
     Moment,
     Reduction,
-    SpatialField,
     StepContext,
     attached_column,
     attachments_of,
@@ -36,6 +35,7 @@ from mpm_nodes.kernels.surfaces.splat import bin_particles, blend_spheres, leave
 from mpm_nodes.solver.drains import inside
 from mpm_nodes.solver.field_programs import field_values
 from mpm_nodes.solver.ranks.parcels import Parcel, refill
+from mpm_nodes.solver.sleep import EDGE, INTERFACE, Around, Sleepers, keys_of, near
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Saved
 
@@ -71,31 +71,47 @@ class PassiveMatter:
 
     Attributes:
         store: The passive ones.
+        sleepers: Which of them sleep, where that is what a mask is for.
+        seen: Attributes of them in the order of their ids, while nothing changes and nothing else is there.
     """
 
     def __init__(self, particles: ParticleStore) -> None:
         self.store = particles.emptied()
+        self.sleepers: Sleepers | None = None
+        self.seen: dict[str, np.ndarray] = {}
         self._solid: PassiveSolid | None = None
         self._shape: PosedLevelSets | None = None
         self._told = (0, 0)
 
-    def part(self, particles: ParticleStore, mask: ActiveMask | None, moment: Moment, spacing: float) -> None:
+    def part(self, particles: ParticleStore, mask: ActiveMask | None, around: Around, spacing: float) -> None:
         """Move particles between the active and the passive ones, as a mask says.
 
         Args:
             particles: Active particles.
             mask: Which are to be active; None: all.
-            moment: When it is taken.
+            around: When it is taken, and what moves around the matter then.
             spacing: Of the particles [m].
         """
         held, self._told = self.store, (0, 0)
+        if around.step.updates or attachments_of(around.step.forces):
+            self.seen.clear()
+        if mask is None or mask.sleep is None:
+            self.sleepers = None
         if mask is None and not held.count:
             return
-        stops = np.zeros(particles.count, bool) if mask is None else ~_active(particles, mask, moment)
-        goes = np.ones(held.count, bool) if mask is None else _active(held, mask, moment)
+        if mask is not None and mask.sleep is not None:
+            if self.sleepers is None:  # what another mask held is let go
+                self.sleepers = Sleepers()
+                stops, goes = np.zeros(particles.count, bool), np.ones(held.count, bool)
+            else:
+                stops, goes = self.sleepers.part(particles, held, mask.sleep, around)
+        else:
+            stops = np.zeros(particles.count, bool) if mask is None else ~_active(particles, mask, around.moment)
+            goes = np.ones(held.count, bool) if mask is None else _active(held, mask, around.moment)
         self._told = int(stops.sum()), int(goes.sum())
         if not any(self._told):
             return
+        self.seen.clear()
         stopped, released = _parcel(particles, stops), _parcel(held, goes)
         for name in MOTION:
             if name in stopped.rows:
@@ -109,11 +125,15 @@ class PassiveMatter:
         refill(held, [remain, stopped])
         particles.travelled = np.inf
         self._solid = self._shape = None
-        if held.count and mask is not None:
+        if self.sleepers is not None:
+            self.sleepers.settle(held, around)
+            self._solid = _interface(particles, held, self.sleepers, spacing)
+        elif held.count and mask is not None:
+            field, frame = mask.field, around.moment.frame
             by_place = particles.count > 0 and not mask.attributes
-            cut = Cut(particles.unpack("position"), mask.field, moment.frame) if by_place else None
+            cut = Cut(particles.unpack("position"), lambda where: field_values(field, where, frame) > 0.5) if by_place else None
             self._solid = solid_of(held.unpack("position"), spacing, cut)
-            self._shape = self._solid.shape()
+        self._shape = None if self._solid is None else self._solid.shape()
 
     def bodies(self, mask: ActiveMask | None) -> tuple[Collider, ...]:
         """Return the body of the passive matter, as active matter meets it by a mask's rule."""
@@ -140,15 +160,19 @@ class PassiveMatter:
             step.severed, step.tied_to = ties_of
             self.store.put(held)
             self.store.bound.clear()
+            self.seen.clear()
 
         return come_back
 
     def save(self) -> Saved | None:
-        """Return what a checkpoint holds, as views; None where nothing is passive."""
-        if self._solid is None:
+        """Return what a checkpoint holds, as views; None where nothing is passive, or may be."""
+        if self._solid is None and self.sleepers is None:
             return None
-        saved, solid = self.store.save(copy=False), self._solid
+        saved = self.store.save(copy=False)
+        solid = self._solid or NOTHING
         saved.tables |= {"leaves": solid.origins, "distances": solid.values, "voxel": np.array([solid.voxel])}
+        if self.sleepers is not None:
+            saved.tables |= {f"sleep {name}": values for name, values in self.sleepers.save().items()}
         return saved
 
     def restore(self, saved: Saved) -> None:
@@ -157,13 +181,18 @@ class PassiveMatter:
         Raises:
             InputError: No solve of this kind saved it.
         """
+        sleep = {name: saved.tables.pop(name) for name in list(saved.tables) if name.startswith("sleep ")}
         origins, values, voxel = (saved.tables.pop(name, np.zeros(0)) for name in ("leaves", "distances", "voxel"))
         sound = origins.shape == (len(values), 3) and origins.dtype.kind == "i" and voxel.shape == (1,) and voxel[0] > 0.0
         if not sound or values.shape != (len(values), LEAF, LEAF, LEAF) or values.dtype != np.float32:
             raise InputError("checkpoint: the body of its passive matter does not fit together; cook again without --resume")
         self.store.restore(saved)
-        self._solid = PassiveSolid(origins, values, float(voxel[0]))
-        self._shape = self._solid.shape()
+        self.seen.clear()
+        if sleep:
+            self.sleepers = Sleepers()
+            self.sleepers.restore({name.removeprefix("sleep "): values for name, values in sleep.items()})
+        self._solid = PassiveSolid(origins, values, float(voxel[0])) if len(origins) else None
+        self._shape = None if self._solid is None else self._solid.shape()
 
 
 def _active(particles: ParticleStore, mask: ActiveMask, moment: Moment) -> np.ndarray:
@@ -185,13 +214,11 @@ class Cut(NamedTuple):
 
     Attributes:
         active: Places of the active particles [m], shape (n, 3).
-        field: The mask's, of places alone.
-        frame: (Fractional) frame at which it is taken.
+        frees: Returns at which places [m], shape (n, 3), matter is active by the mask, shape (n,), bool.
     """
 
     active: np.ndarray
-    field: SpatialField
-    frame: float
+    frees: Callable[[np.ndarray], np.ndarray]
 
 
 class PassiveSolid(NamedTuple):
@@ -206,6 +233,29 @@ class PassiveSolid(NamedTuple):
         to_index, band = np.eye(3, 4) / self.voxel, BAND * self.voxel
         level_set = leaf_level_set(self.origins, self.values, band, to_index, self.voxel, name=NAME)
         return PosedLevelSets(LEVEL_SET, level_sets=(level_set,))
+
+
+NOTHING = PassiveSolid(np.zeros((0, 3), np.int32), np.zeros((0, LEAF, LEAF, LEAF), np.float32), 1.0)
+
+
+def _interface(particles: ParticleStore, held: ParticleStore, sleepers: Sleepers, spacing: float) -> PassiveSolid | None:
+    """Return the body of what sleeps near what is awake; what lies deeper nothing can meet before it wakes."""
+    some, others = (_near_blocks(one, other, INTERFACE) for one, other in ((held, particles), (particles, held)))
+    if not some.any():
+        return None
+    asleep, origin, edge = keys_of(sleepers.asleep), particles.origin, EDGE * particles.h
+
+    def frees(where: np.ndarray) -> np.ndarray:
+        blocks = np.floor((where - origin) / edge - 0.375)  # a block's middle is 3.5 cells from its first node
+        return ~np.isin(keys_of(blocks.astype(np.int64)), asleep)
+
+    return solid_of(held.unpack("position")[some], spacing, Cut(particles.unpack("position")[others], frees))
+
+
+def _near_blocks(particles: ParticleStore, others: ParticleStore, far: int) -> np.ndarray:
+    """Return which particles lie within some blocks of any of others, shape (count,), bool."""
+    reach = np.full(others.block_count, far)
+    return np.repeat(near(others.block_coord, reach, particles.block_coord), np.diff(particles.block_start))
 
 
 def solid_of(positions: np.ndarray, spacing: float, cut: Cut | None = None) -> PassiveSolid:
@@ -257,7 +307,7 @@ def _beyond(positions: np.ndarray, cut: Cut, origins: np.ndarray, voxel: float, 
     found = np.maximum(0.5 * (passive - active), np.maximum(passive - np.float32(wide), active - np.float32(deep)))
     inner = np.argwhere(found < 0.0)
     where = voxel * (origins[inner[:, 0]] + inner[:, 1:])
-    outer = tuple(inner[field_values(cut.field, where, cut.frame) > 0.5].T)
+    outer = tuple(inner[cut.frees(where)].T)
     found[outer] = -found[outer]
     return found
 

@@ -19,6 +19,7 @@ from mpm_nodes.data import (
     Particles,
     SingleRank,
     StepContext,
+    Vec3,
     WallRule,
     Walls,
     domain_named,
@@ -53,6 +54,7 @@ from mpm_nodes.solver.rigid.bodies import RigidBodies
 from mpm_nodes.solver.rigid.refusals import refuse_rigid_bodies
 from mpm_nodes.solver.rollback import Rollback
 from mpm_nodes.solver.sides import TRAVEL, divide, join
+from mpm_nodes.solver.sleep import Around
 from mpm_nodes.solver.snapshots import snapshot_of
 from mpm_nodes.solver.solve_stores import stores_of
 from mpm_nodes.solver.state import ParticleStore
@@ -262,10 +264,17 @@ class SubstepSolver:
         self.step_context.frame_seconds = clock.end - clock.begin
         self.forget_past()
         begin = Moment(clock.frame_at(clock.begin), clock.begin, clock.end - clock.begin)
-        self.passive.part(self.particles, self.active, begin, self.matter.spacing)
+        gravity = np.array([self.gravity_at(clock.begin), self.gravity_at(clock.end)])
+        around = Around(self.colliders, colliders, clock.pace, gravity, self.step_context, begin)
+        self.passive.part(self.particles, self.active, around, self.matter.spacing)
         self.set_colliders(colliders, clock)
         for stream, emitter in zip(self.matter.streams, emitters, strict=True):
             stream.follow(emitter, material_indices(emitter.template, self.matter.materials), clock)
+
+    def gravity_at(self, time: float) -> Vec3:
+        """Return gravity at a time of the simulation [m/s^2]."""
+        x, y, z = self.gravity(time) if callable(self.gravity) else self.gravity
+        return x, y, z
 
     def mark(self) -> Callable[[], None]:
         """Return what puts the solver back to where it is now, but for the seconds that its stages took; it may be called again."""
@@ -380,7 +389,7 @@ class SubstepSolver:
         """
         step = self.step_context
         step.time, step.time_left, step.substeps_done = self.time, time_left, self.substeps_done
-        step.gravity = tuple(self.gravity(self.time)) if callable(self.gravity) else tuple(self.gravity)
+        step.gravity = self.gravity_at(self.time)
         if dt is None and not self.plan.sets_dt:
             raise MpmNodesError("substep: no stage of this graph chooses dt; give step(dt=...) or add choose_time_step")
         step.dt = min(dt, time_left) if dt is not None else 0.0

@@ -59,9 +59,12 @@ def snapshot_of(solver: Seen, names: Sequence[str] | None = None, frame: float |
         frame: Frame whose materials they are of; None takes the last substep's.
     """
     store = solver.particles
-    chosen = [name for name in store.names if names is None or name in names or name in ("id", "material")]
-    order = np.argsort(_of_all(solver, "id"), kind="stable")
-    columns = {name: _of_all(solver, name)[order] for name in ("position", *chosen)}
+    chosen = ("position", *(name for name in store.names if names is None or name in names or name in ("id", "material")))
+    known = solver.passive.seen if not store.count and solver.passive.store.count else {}  # what all sleeps, stays as it is
+    if not known.keys() >= set(chosen):
+        order = np.argsort(_of_all(solver, "id"), kind="stable")
+        known |= {name: _of_all(solver, name)[order] for name in chosen if name not in known}
+    columns = {name: known[name] for name in chosen}
     columns["position"] = within(columns["position"], solver.walls, store.period)
     materials = tuple(sampled(material, solver.frame if frame is None else frame) for material in solver.matter.materials)
     own = {name: store.table[name] for name in columns if name not in ATTRIBUTES}

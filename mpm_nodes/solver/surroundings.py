@@ -24,6 +24,7 @@ from mpm_nodes.data.ambient import air_of, at_frame
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.graph.time import keys
 from mpm_nodes.solver.attachments import refuse_without_columns
+from mpm_nodes.solver.sleep import refuse_sleep
 
 if TYPE_CHECKING:
     from mpm_nodes.solver.run import SubstepSolver
@@ -129,12 +130,15 @@ def activate(run: SubstepSolver, mask: ActiveMask | None) -> None:
         mask: Which matter is active; None: all.
 
     Raises:
-        MpmNodesError: The mask reads what particles do not have, or several ranks share the matter.
+        MpmNodesError: The mask reads what particles do not have, several ranks share the matter, or it is to sleep and changes at
+            rest.
     """
     if mask is not None:
         if run.share.several:
             raise MpmNodesError(MASKED_RANKS)
         refuse_unknown_attributes("solve.active", [mask], run.particles.names)
+        if mask.sleep is not None:
+            refuse_sleep(run.candidates.plans)
     run.active = mask
 
 

@@ -12,7 +12,7 @@ from mpm_nodes.data import ActiveMask, Collider, CollisionRule, FrameContext, Pa
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.nodes.collide import collide_box
 from mpm_nodes.nodes.fields import constant, field_ramp
-from mpm_nodes.nodes.forces import active_mask
+from mpm_nodes.nodes.forces import active_mask, sleep
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import activate
 from mpm_nodes.verification.contract import Finding, VerificationProblem
@@ -156,3 +156,41 @@ class PassiveHolds(VerificationProblem):
         yield Finding(0.0, float(run.passive.store.count), 0.0, "particles that stay passive")
         fall = float(whole @ now["velocity"][:, 1]) / float(whole.sum())
         yield Finding.relative(-GRAVITY / CLOCK.fps, fall, 1e-9, "velocity after a frame [m/s]")
+
+
+class MatterSleeps(VerificationProblem):
+    """Matter at rest sleeps, stays as it is, and wakes under another gravity to sink as it should.
+
+    Scene: the column of `passive_floor`, whole, on the floor of its walls, damped, for 24 frames; another 24 without damping, with
+        and without sleep; then gravity is doubled and it is damped again for 24 frames.
+    Exact: without sleep; in the end it sinks by rho g H^2 / (3 M) on average, for twice the gravity, as in `passive_floor`.
+    Tolerance: asleep 1 % of a cell; all of it sleeps; in the end 1 % of how far it sinks, against the closed form 3 %.
+    """
+
+    name = "matter_sleeps"
+    source = "textbook (uniaxial strain)"
+    slow = True
+
+    def findings(self) -> Iterator[Finding]:
+        """Let a column fall asleep, and wake it."""
+        modulus = YOUNG * (1.0 - POISSON) / ((1.0 + POISSON) * (1.0 - 2.0 * POISSON))
+        sinks = 2.0 * DENSITY * GRAVITY * (2 * HEIGHT) ** 2 / (3.0 * modulus)
+        (asleep, held, woken), (awake, _, without) = (self.sinks(sleeps) for sleeps in (True, False))
+        yield Finding(1.0, held, 0.0, "share that sleeps")
+        yield Finding(0.0, float(np.abs(asleep - awake).max() / CELL), 0.01, "places of what sleeps [cells]")
+        yield Finding.relative(without, woken, 0.01, "sinks, once woken, by [m]")
+        yield Finding.relative(sinks, woken, 0.03, "the same by the closed form [m]")
+
+    @staticmethod
+    def sinks(sleeps: bool) -> tuple[np.ndarray, float, float]:
+        """Return the places after the second spell [m], which share sleeps, and by how much it has sunk in the end [m]."""
+        run, start = _column("explicit_apic", 0.0, 0.0)
+        run.walls = walled((0, 0, 0), (SIDE, 10, SIDE), SLIP, SLIP, SLIP, OPEN, SLIP, SLIP)
+        advance_frames(run, range(1, 25), rate=20.0)
+        if sleeps:
+            activate(run, sleep(motion=0.01, window=0.25))
+        advance_frames(run, range(25, 49))
+        rest, held = run.snapshot([])["position"], run.passive.store.count / len(start["position"])
+        run.gravity = (0.0, -2.0 * GRAVITY, 0.0)
+        advance_frames(run, range(49, 73), rate=20.0)
+        return rest, held, -float((run.snapshot([])["position"] - start["position"])[:, 1].mean())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from defect import Defect
 
 _SHOT_TIME = "tests/solver/test_shot_time.py"
+_SLEEP = "tests/solver/test_sleep.py"
 _FAR = "tests/emit/test_far_off.py"
 _INITIAL = "tests/solver/test_initial_state.py"
 
@@ -414,5 +415,33 @@ DEFECTS = (
         "if count >= WARM:",
         "if count >= 0:",
         "tests/solver/test_auto_steps.py::test_a_trial_counts_its_cheapest_substep_after_the_first",
+    ),
+    Defect(
+        "a body that moves wakes nothing",
+        "mpm_nodes/solver/sleep.py",
+        "wakes |= around.bodies_come(_centres(self.asleep, particles), edge) | gravity",
+        "wakes |= gravity",
+        f"{_SLEEP}::test_a_body_that_comes_wakes_what_is_near",
+    ),
+    Defect(
+        "what woke falls asleep at the next end of a window",
+        "mpm_nodes/solver/sleep.py",
+        "falls &= ~np.isin(keys_of(blocks), keys_of(self._woken)) & ~_tied(particles, around.step)",
+        "falls &= ~_tied(particles, around.step)",
+        f"{_SLEEP}::test_another_gravity_wakes_it_before_it_acts",
+    ),
+    Defect(
+        "another force wakes nothing",
+        "mpm_nodes/solver/sleep.py",
+        "change = np.abs(after - before).max(axis=0)",
+        "change = np.abs(before - before).max(axis=0)",
+        f"{_SLEEP}::test_a_force_wakes_what_it_pushes",
+    ),
+    Defect(
+        "fast matter wakes only what lies beside it",
+        "mpm_nodes/solver/sleep.py",
+        "reach[some] += np.ceil(np.minimum(fastest * seconds / edge, 1e6)).astype(np.int64)",
+        "reach[some] += 0",
+        f"{_SLEEP}::test_matter_that_comes_wakes_what_it_meets",
     ),
 )
