@@ -116,6 +116,7 @@ def run(args: argparse.Namespace) -> int:
 
 def cook_graph(args: argparse.Namespace) -> int:
     """Cook in this process, which may be one of several ranks, then say what was written."""
+    args.keep_solves = True
     out = args.out or Path("out") / args.graph.stem
     with stream_of_results(args.events in ("jsonl", "openjd")) as args.stream:
         graph = load(args.graph, args.overrides)
@@ -194,6 +195,7 @@ def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str, w
                 team=getattr(args, "team", None),
                 again_from=args.again_from,
                 of=args.of,
+                keep_solves=getattr(args, "keep_solves", False),
                 keep_figures=False,
             )
         except Cancelled as error:

@@ -366,6 +366,19 @@ class RigidMotion:
         """Bytes held."""
         return sum(part.nbytes for pose in self.poses.values() for part in pose)
 
+    def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return JSON-able facts and arrays, as caches and checkpoints store them."""
+        turns, places = ([pose[k] for pose in self.poses.values()] for k in (0, 1))
+        arrays = {"turns": np.reshape(turns, (-1, 2, 4)), "places": np.reshape(places, (-1, 2, 3))}
+        return {"names": list(self.poses), "times": list(self.times)}, arrays
+
+    @classmethod
+    def from_arrays(cls, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> RigidMotion:
+        """Return what `to_arrays` described."""
+        begin, end = facts["times"]
+        poses = zip(facts["names"], arrays["turns"], arrays["places"], strict=True)
+        return cls({name: (frozen(turn), frozen(place)) for name, turn, place in poses}, (begin, end))
+
 
 @dataclass(frozen=True)
 class Collider:

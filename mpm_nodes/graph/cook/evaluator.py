@@ -17,6 +17,7 @@ from typing import Any
 import mpm_nodes
 from mpm_nodes.data import Cancelled, FrameContext, InputError, MpmNodesError, OutputError
 from mpm_nodes.data.suggestions import nearest
+from mpm_nodes.graph.cook.kept_solves import KeptSolves
 from mpm_nodes.graph.cook.parts import Parts, SolvedFrames
 from mpm_nodes.graph.declare.decorators import type_name
 from mpm_nodes.graph.document.document import Graph
@@ -102,6 +103,7 @@ class Evaluator:
         self.files: FrameTransaction | None = None
         self.team: Any = None
         self.solved: SolvedFrames | None = None
+        self.kept_solves: KeptSolves | None = None
         self._handed: dict[str, list[str]] = {}
         self._states: dict[str, _State] = {}
         wires = {wire for node in self.plan.nodes for sources in node.inputs.values() for wire in sources}
@@ -222,13 +224,27 @@ class Evaluator:
         if found is ABSENT:
             found = self._find_on_disk(node, key)
         if found is ABSENT:
-            return None
+            return self._find_kept(node, frame, key, outputs)
         port = state_output(node)
         if port is not None and port not in found and (name in self._state_read or (name, port) in outputs):
             state = self._states.get(name)
             if state is None or (state.frame, state.key) != (frame, key):
                 return None
             return {**found, port: state.value}
+        return found
+
+    def _find_kept(self, node: PlannedNode, frame: int, key: str, outputs: Collection[tuple[str, str]]) -> Values | None:
+        """Return what a solve of an earlier cook gave, where no one asks for more than it handed on."""
+        if self.kept_solves is None or not node.is_sequential or node.id in self._state_read:
+            return None
+        if any(name == node.id for name, _ in outputs):
+            return None
+        found = self.kept_solves.find(node, key)
+        if found is not None:
+            self.store.put(key, found)
+            if self.kept_solves.taken == 1:
+                message = f"frame {frame} of {node.id} was solved in an earlier cook, and is taken from there, as are others"
+                self.events.emit("note", message=message, where=node.id)
         return found
 
     def _find_on_disk(self, node: PlannedNode, key: str) -> Any:
@@ -253,6 +269,8 @@ class Evaluator:
         if not cacheable:
             return
         self.store.put(key, published)
+        if self.kept_solves is not None and node.is_sequential:
+            self.kept_solves.keep(node, key, published)
         if self.disk is not None and node.id in self._static:
             for name, value in published.items():
                 self.disk.put(key, name, value)

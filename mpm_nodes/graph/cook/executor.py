@@ -16,7 +16,8 @@ from mpm_nodes import compiling
 from mpm_nodes.data import Cancelled, MpmNodesError
 from mpm_nodes.graph.cook import again
 from mpm_nodes.graph.cook.evaluator import Evaluator, NodeFailed, default_memory_limit
-from mpm_nodes.graph.cook.parts import Parts, SolvedFrames, write_solved
+from mpm_nodes.graph.cook.kept_solves import KeptSolves
+from mpm_nodes.graph.cook.parts import ROW_BYTES, Parts, SolvedFrames, write_solved
 from mpm_nodes.graph.cook.ranks import adopt_parts, follow, tell_followers
 from mpm_nodes.graph.cook.resume import continue_from, manifest_of
 from mpm_nodes.graph.document.document import Graph
@@ -80,6 +81,8 @@ class CookOptions:
             Rank 0 cooks all other nodes and writes; the others return when the last frame is done.
         again_from: Frame from which a changed graph is cooked again: a new revision takes the frames before it from an older one.
         of: Name of that older revision ("r001"), or of the one to resume; "" takes the newest.
+        keep_solves: Take frames of solves that an earlier cook into the output root has made in the same way, and keep those of
+            this one for the next (`graph.cook.kept_solves`). Not with `part`, `team` or `checked`.
         keep_figures: Return the figures of every frame. In memory they grow with the shot.
         crash: Called with a label between the steps of each commit; for tests.
     """
@@ -99,6 +102,7 @@ class CookOptions:
     team: Any = None
     again_from: int | None = None
     of: str = ""
+    keep_solves: bool = False
     keep_figures: bool = True
     crash: Callable[[str], None] | None = None
 
@@ -167,7 +171,11 @@ def execute(
             if options.team is not None:
                 tell_followers(evaluator, revision, remaining(span, done), parts)
             cook = _Cook(evaluator, revision, stream, parts, options)
+            if out is not None and options.keep_solves:
+                evaluator.kept_solves = _kept_solves(Path(out), evaluator, options, span)
             cook.run(span, done)
+            if evaluator.kept_solves is not None:
+                evaluator.kept_solves.prune()
     except BaseException as error:
         failed = isinstance(error, MpmNodesError) and not isinstance(error, Cancelled)
         _say_failure(stream, error)
@@ -322,6 +330,15 @@ def _parts(evaluator: Evaluator, options: CookOptions, out: str | Path | None) -
     elif options.solved is not None and options.part != "frames":
         raise GraphError([Problem("solved", "is read by the part frames alone", cure="give it with the part frames")])
     return parts
+
+
+def _kept_solves(out: Path, evaluator: Evaluator, options: CookOptions, span: tuple[int, int]) -> KeptSolves | None:
+    """Return the solves of earlier cooks; None for a cook whose solves are of another kind."""
+    if options.part != "all" or options.team is not None or options.checked or not options.fuse:
+        return None
+    found = preflight.estimate(evaluator.plan, span[0], evaluator.kept, span[1])
+    particles = sum(int(found[node.id].get("particles", 0)) for node in evaluator.plan.nodes if node.is_sequential)
+    return KeptSolves(out, evaluator.plan, (span[1] - span[0] + 1) * ROW_BYTES * particles)
 
 
 def _ranks(evaluator: Evaluator) -> int:

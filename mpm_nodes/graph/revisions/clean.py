@@ -25,6 +25,10 @@ from mpm_nodes.graph.revisions.transaction import writing
 __all__ = ["Removable", "removable"]
 
 
+SOLVES = "solved"
+"""Folder below an output root with what solves handed on (`graph.cook.kept_solves`)."""
+
+
 @dataclass(frozen=True)
 class Removable:
     """Something that `clean` may remove.
@@ -66,14 +70,18 @@ class Removable:
 def removable(root: Path, old_revisions: bool = False, keep_every: int = KEEP_EVERY) -> Iterator[list[Removable]]:
     """Yield, revision by revision and with the revision locked, what may be removed below an output root.
 
-    Temporary files of dead cooks and checkpoints beyond retention; with `old_revisions`, what cooks and pictures of them have
-    left in every revision but the newest. What no record names is not ours, and stays.
+    Frames of solves that are kept for the next cook, temporary files of dead cooks and checkpoints beyond retention; with
+    `old_revisions`, what cooks and pictures of them have left in every revision but the newest. What no record
+    names is not ours, and stays.
 
     Raises:
         InputError: `root` holds no cook.
         OutputError: A cook is writing the revision.
     """
     newest = latest_revision(root)
+    if kept := [path for path in sorted((root / SOLVES).glob("*.value")) if not (root / SOLVES).is_symlink()]:
+        size = sum(path.lstat().st_size for path in kept)
+        yield [Removable(root / SOLVES, tuple(path.name for path in kept), size, "frames of solves, kept for the next cook", True)]
     folders = [root] if newest == root else list_revisions(root)
     for folder in folders:
         files = Folder(folder)
