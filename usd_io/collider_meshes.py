@@ -178,26 +178,49 @@ class StageMeshes:
         Raises:
             InputError: A mesh has no such primvar, or neither one value nor one a point.
         """
-        from pxr import UsdGeom
-
         parts = []
         for source in self.sources:
-            found = UsdGeom.PrimvarsAPI(source.mesh.GetPrim()).FindPrimvarWithInheritance(primvar)
-            held = found.ComputeFlattened(code) if found else None
-            where = source.where
-            if held is None:
-                names = [
-                    each.GetPrimvarName() for each in UsdGeom.PrimvarsAPI(source.mesh.GetPrim()).GetPrimvarsWithAuthoredValues()
-                ]
-                raise InputError(f"{where}: has no primvar '{primvar}'; it has {_some(names)}")
-            given = of_kind(found.GetAttr(), np.atleast_1d(np.asarray(held)), code).astype(np.float64)
+            given, _ = _of_primvar(source, primvar, code)
             points = len(vectors(source.mesh.GetPointsAttr(), code))
             if len(given) not in (1, points):
                 raise InputError(
-                    f"{where}: primvar '{primvar}' has {len(given)} values for {points} points; write one a point, or one"
+                    f"{source.where}: primvar '{primvar}' has {len(given)} values for {points} points; write one a point, or one"
                 )
             parts += [source.refined(np.broadcast_to(given, points), code)] * len(source.placement(code))
         return np.concatenate([*parts, np.zeros(0)])
+
+    @_told
+    def corner_values(self, primvar: str, code: float, width: int) -> np.ndarray:
+        """Return the values of a primvar at the corners of all faces of `topology` at a time code, shape (corners, width), float64.
+
+        All interpolations of USD are known. On subdivision surfaces those by corner stay straight within the faces of the cage.
+
+        Args:
+            primvar: Its name.
+            code: Time code.
+            width: Numbers of each value.
+
+        Raises:
+            InputError: A mesh has no such primvar, or as many values as it has neither points, corners nor faces.
+        """
+        parts = [np.zeros((0, width))]
+        for source in self.sources:
+            given, interpolation = _of_primvar(source, primvar, code, width)
+            values = source.at_corners(given, interpolation, code)
+            if values is None:
+                raise InputError(
+                    f"{source.where}: primvar '{primvar}' is {interpolation}, and its {len(given)} values do not fit the mesh; "
+                    "export it again"
+                )
+            if not np.isfinite(values).all():
+                raise InputError(
+                    f"{source.where}: primvar '{primvar}' holds NaN or infinity at time code {code:g}; export it again"
+                )
+            _, counts, _ = source.polygons(code)
+            for matrix in source.placement(code):
+                turned = (np.linalg.det(matrix[:3, :3]) < 0.0) != source.left_handed(code)
+                parts.append(values[reversed_faces(counts, np.arange(len(values)))] if turned else values)
+        return np.concatenate(parts)
 
     # ---------------------------------------------------------------- what was read
     @_told
@@ -293,6 +316,24 @@ class StageMeshes:
         for source in self.sources:
             codes |= source.samples()
         return sorted(code for code in codes if first < code < last)
+
+
+def _of_primvar(source: MeshSource, primvar: str, code: float, width: int = 0) -> tuple[np.ndarray, str]:
+    """Return the values of a primvar of a mesh, one after the other, and its interpolation.
+
+    Raises:
+        InputError: The mesh has no such primvar, or one of another kind.
+    """
+    from pxr import UsdGeom
+
+    primvars = UsdGeom.PrimvarsAPI(source.mesh.GetPrim())
+    found = primvars.FindPrimvarWithInheritance(primvar)
+    held = found.ComputeFlattened(code) if found else None
+    if held is None:
+        names = [each.GetPrimvarName() for each in primvars.GetPrimvarsWithAuthoredValues()]
+        raise InputError(f"{source.where}: has no primvar '{primvar}'; it has {_some(names)}")
+    array = np.atleast_2d(np.asarray(held)) if width else np.atleast_1d(np.asarray(held))
+    return of_kind(found.GetAttr(), array, code, width).astype(np.float64), str(found.GetInterpolation())
 
 
 def _read_again(stage: Any) -> None:

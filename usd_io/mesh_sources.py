@@ -12,7 +12,7 @@ from mpm_nodes.data import InputError
 from usd_io.instancing import instances, inverse_above
 from usd_io.intact import refuse_damaged
 from usd_io.skeletons import SkinnedMesh
-from usd_io.subdivision import Cage, Refinement, refine
+from usd_io.subdivision import Cage, Refinement, refine, refined_corners
 from usd_io.typed import numbers, vectors, whole_numbers
 
 InstanceMatrices = Callable[[float], list[np.ndarray]]
@@ -131,6 +131,31 @@ class MeshSource:
             return values
         counts, indices = self._faces(code)
         return self._refinement(len(values), counts, indices, code)(values) if len(counts) else values
+
+    def at_corners(self, values: np.ndarray, interpolation: str, code: float) -> np.ndarray | None:
+        """Return values of a primvar at the corners that `polygons` lists, None where they do not fit the mesh.
+
+        Args:
+            values: As the file has them, shape (n, ...).
+            interpolation: What they belong to, as USD calls it.
+            code: Time code.
+        """
+        counts, indices = self._faces(code)
+        points = len(self._held(code))
+        wanted = {"uniform": len(counts), "faceVarying": len(indices), "constant": 1}.get(interpolation, points)
+        if len(values) != wanted:
+            return None
+        if interpolation == "vertex":
+            return self.refined(values, code)[self.polygons(code)[2]]
+        given = {"constant": np.zeros(len(indices), int), "uniform": np.repeat(np.arange(len(counts)), counts), "varying": indices}
+        corners = values[given[interpolation]] if interpolation in given else values
+        parents = np.arange(len(counts))
+        if self.scheme and len(counts):
+            finer = self._refinement(points, counts, indices, code)
+            corners = refined_corners(counts, corners, len(finer.steps), self.scheme == "loop")
+            counts, parents = finer.counts, finer.parents
+        holes = whole_numbers(self.mesh.GetHoleIndicesAttr(), code)
+        return corners[np.repeat(~np.isin(parents, holes), counts)]
 
     def _refinement(self, points: int, counts: np.ndarray, indices: np.ndarray, code: float) -> Refinement:
         """Return the refinement of a subdivision surface; the last one is kept.

@@ -98,6 +98,33 @@ def refine(cage: Cage, loop: bool = False, corners: bool = True) -> Refinement:
     return Refinement(cage.points, cage.counts, cage.indices, parents, tuple(steps))
 
 
+def refined_corners(counts: np.ndarray, values: np.ndarray, levels: int, loop: bool = False) -> np.ndarray:
+    """Return values at the corners of refined faces, in the order of `Refinement.indices`, straight within the faces of the cage.
+
+    Args:
+        counts: Corners of each face of the cage, shape (faces,).
+        values: At its corners, shape (corners, ...).
+        levels: How many times it was refined.
+        loop: Whether by Loop's scheme.
+    """
+    for _ in range(levels):
+        ends, starts = np.cumsum(counts), np.cumsum(counts) - counts
+        after = np.arange(1, len(values) + 1)
+        after[ends - 1] = starts
+        halves = 0.5 * (values + values[after])
+        if loop:
+            (a, b, c), (ab, bc, ca) = (each.reshape(-1, 3, *values.shape[1:]).swapaxes(0, 1) for each in (values, halves))
+            children, counts = [a, ab, ca, ab, b, bc, ca, bc, c, ab, bc, ca], np.full(4 * len(counts), 3)
+        else:
+            before = np.arange(-1, len(values) - 1)
+            before[starts] = ends - 1
+            middles = np.add.reduceat(values, starts) / counts.reshape(-1, *[1] * (values.ndim - 1))
+            children = [values, halves, np.repeat(middles, counts, axis=0), halves[before]]
+            counts = np.full(len(values), 4)
+        values = np.stack(children, axis=1).reshape(-1, *values.shape[1:])
+    return values
+
+
 class _Edges:
     """Edges of a cage: `of` each corner to the next one, their `ends`, and how sharp they are; what touches a border is."""
 

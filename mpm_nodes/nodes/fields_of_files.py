@@ -1,24 +1,22 @@
-"""Fields from files: grids of .vdb files, primvars over the faces of USD meshes, and pictures."""
+"""Fields from files: grids of .vdb files, and primvars over the faces of USD meshes."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from mpm_nodes.data import (
     A,
-    Degrees,
     FieldGrid,
     FrameContext,
     GraphSettings,
     InputError,
     Metres,
     MpmNodesError,
-    Orientation,
     Range,
     SpatialField,
     SurfaceField,
@@ -26,15 +24,14 @@ from mpm_nodes.data import (
     Vec3,
 )
 from mpm_nodes.graph.declare.decorators import ContentsContext, PreflightContext, node
-from mpm_nodes.graph.time.keys import KeyedNumber, KeysTravel, NotKeyable, carries_keys
+from mpm_nodes.graph.time.keys import KeyedNumber, KeysTravel, carries_keys
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.collider_files import open_meshes, shot_codes, stamp
 from mpm_nodes.nodes.collider_motion import key_frames, sampled
 from mpm_nodes.nodes.collider_volumes import sequence_files
 from mpm_nodes.nodes.fields import constant, moved, place, scaled
-from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
 
-__all__ = ["GridEdge", "Interpolation", "primvar_values"]
+__all__ = ["GridEdge", "Interpolation", "MeshFrames", "cubes", "over_faces", "primvar_values"]
 
 _Number = A[float, Unitless, KeysTravel()]
 _Scale = A[float, Unitless, Range(min=0.0, exclusive_min=True, soft_max=100.0), KeysTravel()]
@@ -184,10 +181,10 @@ def _cubes_of_grid(path: Path, grid: str, cell: float) -> FieldGrid:
     index = np.asarray(leaves.origins, float)[leaf] + np.stack([i, j, k], axis=1)
     places = index @ found.transform[:3, :3].T + found.transform[:3, 3]
     apart = float(np.linalg.norm(found.transform[:3, :3], axis=0).max())
-    return _cubes("field_vdb.grid", places, leaves.values[leaf, i, j, k].astype(float), max(cell, apart))
+    return cubes("field_vdb.grid", places, leaves.values[leaf, i, j, k].astype(float), max(cell, apart))
 
 
-def _cubes(where: str, places: np.ndarray, values: np.ndarray, edge: float) -> FieldGrid:
+def cubes(where: str, places: np.ndarray, values: np.ndarray, edge: float) -> FieldGrid:
     """Return samples on cubes; `where` is the node and knob that messages name."""
     try:
         found = SurfaceField.of_samples(places, values, edge, 0.0)
@@ -205,12 +202,59 @@ def _told_of_primvar(told: PreflightContext) -> dict[str, Any]:
 
 
 def _primvar_contents(told: ContentsContext) -> str:
-    """Say what counts of meshes and their primvar over the interval that ends at a frame."""
+    return primvar_contents(told, told.knobs["primvar"])
+
+
+def primvar_contents(told: ContentsContext, primvar: str) -> str:
+    """Say what counts of meshes and their primvar over the interval that ends at a frame.
+
+    Args:
+        told: What the node is told; it has the knobs prim, frame_offset and animated.
+        primvar: Name of the primvar.
+    """
     meshes = open_meshes(told.kept, told.path, told.knobs["prim"])
     codes = shot_codes(told.settings, meshes.stage)
     frame = told.frame if told.knobs["animated"] else told.settings.start
     frames = [each + told.sample("frame_offset", each) for each in key_frames(FrameContext(frame, told.settings))]
-    return str(meshes.digest([codes.code(frame) for frame in frames], primvar=told.knobs["primvar"]))
+    return str(meshes.digest([codes.code(frame) for frame in frames], primvar=primvar))
+
+
+class MeshFrames(NamedTuple):
+    """Meshes of a stage over the frame being cooked.
+
+    Attributes:
+        meshes: The meshes (`usd_io.collider_meshes.StageMeshes`).
+        codes: Time code of each frame at which they are looked at.
+        alike: Whether they and their primvar are the same at all of these.
+    """
+
+    meshes: Any
+    codes: dict[float, float]
+    alike: bool
+
+    @classmethod
+    def of(cls, ctx: FrameContext, meshes: Any, primvar: str, frame_offset: float, animated: bool) -> MeshFrames:
+        """Return them at a frame.
+
+        Args:
+            ctx: The frame.
+            meshes: The meshes.
+            primvar: Name of the primvar that counts.
+            frame_offset: As of the nodes.
+            animated: Whether they are looked at in every frame; else at the first one.
+        """
+        codes = shot_codes(ctx.settings, meshes.stage)
+        frames = [float(frame) for frame in key_frames(ctx)] if animated else [float(ctx.settings.start)]
+        of_file = {frame: codes.code(frame + float(sampled(ctx, "frame_offset", frame_offset, frame))) for frame in frames}
+        return cls(meshes, of_file, len({meshes.digest([code], primvar=primvar) for code in of_file.values()}) == 1)
+
+    def course(self, at: Callable[[float], SpatialField], outside: SpatialField) -> SpatialField:
+        """Return what is made of the meshes at each time code, straight in between, and what is where there is nothing."""
+        frames = list(self.codes)
+        if self.alike:
+            return SpatialField("FILLED", (at(self.codes[frames[-1]]), outside))
+        course = SpatialField("COURSE", tuple(at(self.codes[frame]) for frame in frames), tuple(frames))
+        return SpatialField("FILLED", (course, outside))
 
 
 @node(category="Field", label="Field from Primvar", preflight=_told_of_primvar, contents={"path": _primvar_contents})
@@ -242,20 +286,13 @@ def field_primvar(
         InputError: The file cannot be read, or a mesh has no such primvar.
         MpmNodesError: A value is not finite, or the meshes are too large for the cells.
     """
-    meshes = open_meshes(kept, path, prim)
-    codes = shot_codes(settings, meshes.stage)
-    frames = [float(frame) for frame in key_frames(ctx)] if animated else [float(settings.start)]
-    of_file = {frame: frame + float(sampled(ctx, "frame_offset", frame_offset, frame)) for frame in frames}
-    told = {meshes.digest([codes.code(of_file[frame])], primvar=primvar) for frame in frames}
+    over = MeshFrames.of(ctx, open_meshes(kept, path, prim), primvar, frame_offset, animated)
 
-    def at(frame: float) -> SpatialField:
-        places, values = primvar_values("field_primvar", (path, prim, primvar), of_file[frame], settings, kept)
-        return SpatialField("CUBES", (place(),), grid=_cubes("field_primvar.primvar", places, values, settings.cell_size))
+    def at(code: float) -> SpatialField:
+        places, values = _values_at("field_primvar", over.meshes, primvar, code, settings)
+        return SpatialField("CUBES", (place(),), grid=cubes("field_primvar.primvar", places, values, settings.cell_size))
 
-    if len(told) == 1:
-        return SpatialField("FILLED", (at(frames[-1]), constant(outside)))
-    course = SpatialField("COURSE", tuple(map(at, frames)), tuple(frames))
-    return SpatialField("FILLED", (course, constant(outside)))
+    return over.course(at, constant(outside))
 
 
 def primvar_values(
@@ -274,138 +311,45 @@ def primvar_values(
         InputError: The file cannot be read, or a mesh has no such primvar.
         MpmNodesError: The meshes are too large for the cells.
     """
-    from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
-
     path, prim, primvar = file
     meshes = open_meshes(kept, path, prim)
-    code = shot_codes(settings, meshes.stage).code(frame)
+    return _values_at(where, meshes, primvar, shot_codes(settings, meshes.stage).code(frame), settings)
+
+
+def _values_at(where: str, meshes: Any, primvar: str, code: float, settings: GraphSettings) -> tuple[np.ndarray, np.ndarray]:
+    from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
+
     topology, points, values = meshes.topology(code), meshes.points(code), meshes.values(primvar, code)
-    return _over_faces(where, points, values, triangulate(topology.counts, topology.indices)[0], 0.5 * settings.cell_size)
+    triangles = triangulate(topology.counts, topology.indices)[0]
+    places, (samples,) = over_faces(where, points[triangles], [values[triangles]], 0.5 * settings.cell_size)
+    return np.concatenate([points, places]), np.concatenate([values, samples])
 
 
-def _over_faces(
-    where: str, points: np.ndarray, values: np.ndarray, triangles: np.ndarray, spacing: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return places on triangles, no farther than a spacing apart, and the values there, straight between corners."""
-    corners, told = points[triangles], values[triangles]
+def over_faces(
+    where: str, corners: np.ndarray, values: Sequence[np.ndarray], spacing: float
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return places on triangles, no farther than a spacing apart, and the values there, straight between corners.
+
+    Args:
+        where: Node that messages name.
+        corners: Of the triangles [m], shape (m, 3, 3).
+        values: At these corners, shape (m, 3) each.
+        spacing: [m].
+
+    Raises:
+        MpmNodesError: The meshes are too large for such a spacing.
+    """
     longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1, initial=0.0)
     parts = np.maximum(np.ceil(longest / spacing), 1.0).astype(np.int64)
     if float((parts.astype(float) ** 2).sum()) > 2e8:
         raise MpmNodesError(f"{where}.path: the meshes are too large for these cells; raise settings.cell_size")
-    places, samples = [points], [values]
+    places, samples = [np.zeros((0, 3))], [[np.zeros(0)] for _ in values]
     for n in np.unique(parts):
         chosen = parts == n
         i, j = np.meshgrid(np.arange(n + 1), np.arange(n + 1), indexing="ij")
         a, b = (each[i + j <= n] / n for each in (i, j))
         weights = np.stack([a, b, 1.0 - a - b], axis=1)
         places.append((weights @ corners[chosen]).reshape(-1, 3))
-        samples.append((told[chosen] @ weights.T).reshape(-1))
-    return np.concatenate(places), np.concatenate(samples)
-
-
-# ---------------------------------------------------------------- pictures
-class Channel(enum.Enum):
-    """What of a picture counts, from 0 to 1 as it is stored.
-
-    GREY: the brightness of its colour. COLOUR: red, green and blue as a vector.
-    """
-
-    GREY = "grey"
-    RED = "red"
-    GREEN = "green"
-    BLUE = "blue"
-    ALPHA = "alpha"
-    COLOUR = "colour"
-
-
-_STILL = NotKeyable("only the centre of a picture takes keys")
-MOST_PIXELS = 1024
-"""Pixels a side that are kept of a picture; larger ones are averaged down, since cells are far coarser."""
-
-
-def _told_of_image(told: PreflightContext) -> dict[str, Any]:
-    """Preflight: a picture that cannot be read is told now."""
-    made = field_image(told.kept, **told.knobs)
-    return {"vector": made.vector, "field": made}
-
-
-@node(category="Field", label="Field from Image", preflight=_told_of_image, alternatives=TURNS)
-def field_image(
-    kept: Kept = NOTHING_KEPT,
-    *,
-    path: Path,
-    channel: Channel = Channel.GREY,
-    centre: A[Vec3, Metres, KeysTravel()] = (0.0, 0.0, 0.0),
-    rotation: A[Vec3, Degrees, _STILL] = (0.0, 0.0, 0.0),
-    orientation: A[Orientation, _STILL] = UNTURNED,
-    width: A[float, Metres, Range(min=0.0, exclusive_min=True, soft_min=1e-3, soft_max=10.0, log=True), _STILL] = 1.0,
-    outside: _Number = 0.0,
-) -> SpatialField:
-    """Be what a picture shows, thrown through space along its normal: a logo, a stencil, a painted mask.
-
-    Untouched it stands upright, its right side along x and its top along y; between pixels values are bilinear.
-
-    Args:
-        path: The picture: PNG, JPEG, TIFF or what else Pillow reads; larger ones than 1024 pixels a side are averaged down.
-        channel: What of it counts; numbers are as stored, 0 to 1.
-        centre: Its middle; keys move it.
-        rotation: Turns about x, then y, then z: (-90, 0, 0) lays it on the ground.
-        orientation: Turns by a quaternion (w, x, y, z), in place of the angles.
-        width: Of the picture; its height follows.
-        outside: Value beside the picture.
-
-    Raises:
-        InputError: The file cannot be read, or is not a picture.
-    """
-    picture = kept.get(("picture", *stamp(path), channel), lambda: _picture(path, channel))
-    height, across = picture.shape[:2]
-    scale = across / width
-    to_index = np.array([[scale, 0.0, 0.0, 0.5 * across - 0.5], [0.0, scale, 0.0, 0.5 * height - 0.5], [0.0, 0.0, 0.0, 0.0]])
-    leaves, voxels = kept.get(("tiles", *stamp(path), channel), lambda: _tiles(picture))
-    grid = FieldGrid(leaves, voxels, to_index, picture.shape[2])
-    where = (moved(centre, turn_matrix(rotation, orientation)),)
-    return SpatialField("GRID", where, (outside, 0.0), vector=grid.parts == 3, grid=grid)
-
-
-def _picture(path: Path, channel: Channel) -> np.ndarray:
-    """Return the pixels of a picture from 0 to 1, shape (rows from the bottom, columns, 1 or 3), float32."""
-    from PIL import Image
-
-    try:
-        with Image.open(path) as opened:
-            deep = {"F": 1.0}.get(opened.mode, 65535.0) if opened.mode.startswith(("I", "F")) else 0.0  # what counts as 1
-            picture = opened.convert("F") if deep else opened.convert("RGBA")
-    except Exception as error:  # Pillow raises many kinds for files that are broken
-        raise InputError(f"{path}: cannot be read as a picture ({error}); export it again as PNG") from None
-    largest = max(picture.size)
-    if largest > MOST_PIXELS:
-        across, high = (max(round(each * MOST_PIXELS / largest), 1) for each in picture.size)
-        picture = picture.resize((across, high), Image.Resampling.BOX)
-    pixels = np.asarray(picture, np.float32)[::-1]
-    if deep:
-        grey = np.clip(pixels / np.float32(deep), 0.0, 1.0)
-        pixels = np.stack([grey, grey, grey, np.ones_like(grey)], axis=-1)
-    else:
-        pixels = pixels / np.float32(255.0)
-    if channel is Channel.COLOUR:
-        return pixels[..., :3]
-    if channel is Channel.GREY:
-        return (pixels[..., :3] @ np.array([0.2126, 0.7152, 0.0722], np.float32))[..., None]  # Rec. 709
-    return pixels[..., [("red", "green", "blue", "alpha").index(channel.value)]]
-
-
-def _tiles(picture: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a picture as leaves of a grid that is one voxel thick: their keys, and the voxels."""
-    from mpm_nodes.kernels.level_sets.vector_leaves import leaf_keys
-
-    height, across, parts = picture.shape
-    rows, columns = -(-height // 8), -(-across // 8)
-    whole = np.full((8 * columns, 8 * rows, parts), np.nan, np.float32)
-    whole[:across, :height] = picture.transpose(1, 0, 2)
-    tiles = whole.reshape(columns, 8, rows, 8, parts).transpose(0, 2, 1, 3, 4).reshape(columns * rows, 8, 8, parts)
-    voxels = np.full((columns * rows, 8, 8, 8, parts), np.nan, np.float32)
-    voxels[:, :, :, 0] = tiles
-    first = 8 * np.stack([*np.meshgrid(np.arange(columns), np.arange(rows), indexing="ij")], -1).reshape(-1, 2)
-    keys = leaf_keys(np.column_stack([first, np.zeros(len(first), np.int64)]))
-    order = np.argsort(keys)
-    return keys[order], voxels[order].ravel()
+        for found, told in zip(samples, values, strict=True):
+            found.append((told[chosen] @ weights.T).reshape(-1))
+    return np.concatenate(places), [np.concatenate(each) for each in samples]

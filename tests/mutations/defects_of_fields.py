@@ -7,6 +7,7 @@ from defect import Defect
 _FORCES, _FIELDS, _GRIDS = "tests/solver/test_forces.py", "tests/emit/test_fields.py", "tests/emit/test_field_grids.py"
 _GOALS, _OWN = "tests/solver/test_force_goal.py", "tests/emit/test_field_attributes.py"
 
+_PICTURES = "tests/emit/test_pictures_on_meshes.py"
 _METERING, _PASSIVE = "tests/solver/test_metering.py", "tests/solver/test_passive.py"
 _TURNING = "tests/solver/test_turning_sources.py"
 DEFECTS = (
@@ -86,6 +87,27 @@ DEFECTS = (
         "return a if math.isnan(b) else a + share * (b - a)",
         "return a + share * (b - a)",
         "tests/emit/test_field_primvars.py::test_a_surface_that_comes_or_goes_keeps_its_value",
+    ),
+    Defect(
+        "corners of faces that are turned keep their order",
+        "usd_io/collider_meshes.py",
+        "parts.append(values[reversed_faces(counts, np.arange(len(values)))] if turned else values)",
+        "parts.append(values)",
+        f"{_PICTURES}::test_what_is_left_handed_or_repeated_lies_right",
+    ),
+    Defect(
+        "values at corners of subdivided faces are those of the next corner",
+        "usd_io/subdivision.py",
+        "children = [values, halves, np.repeat(middles, counts, axis=0), halves[before]]",
+        "children = [values[after], halves, np.repeat(middles, counts, axis=0), halves[before]]",
+        f"{_PICTURES}::test_the_picture_lies_where_uvs_say",
+    ),
+    Defect(
+        "pictures on meshes end where they are 1",
+        "mpm_nodes/nodes/fields_of_pictures.py",
+        "left, right, low, high = column % across, (column + 1) % across, row % height, (row + 1) % height",
+        "left, right, low, high = (np.clip(each, 0, across - 1) for each in (column, column + 1, row, row + 1))",
+        f"{_PICTURES}::test_what_is_left_handed_or_repeated_lies_right",
     ),
     Defect(
         "shares beyond 0 to 1 are not thought of",

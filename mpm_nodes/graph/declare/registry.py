@@ -36,6 +36,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.fields_of_bodies",
     "mpm_nodes.nodes.fields_of_curves",
     "mpm_nodes.nodes.fields_of_files",
+    "mpm_nodes.nodes.fields_of_pictures",
     "mpm_nodes.nodes.attributes",
     "mpm_nodes.nodes.fields_of_particles",
     "mpm_nodes.nodes.forces",
