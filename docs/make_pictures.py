@@ -61,6 +61,7 @@ LOOKS = {
     "material_thermal": Look(colour_by="temperature"),
     "material_surfactant": Look(colour_by="concentration"),
     "tension_field": Look(colour_by="velocity"),
+    "field_moving": Look(colour_by="passed"),
     "field_ramp": Look(colour_by="stiffness_scale"),
     "field_shape": Look(colour_by="stiffness_scale"),
     "set_attribute": Look(colour_by="stiffness_scale"),

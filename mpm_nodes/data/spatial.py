@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +17,14 @@ __all__ = [
     "ActiveMask",
     "Attachment",
     "AttributeUpdate",
+    "AxesPart",
     "BodyForce",
     "BodyMotion",
     "Drain",
     "FieldGrid",
     "Gravity",
     "Moment",
+    "MovingAxes",
     "PerFrame",
     "SpatialField",
     "TimeLeft",
@@ -108,7 +111,7 @@ class SpatialField:
         operation: What makes it of the inputs: a name of `kernels.fields.codes`, or COURSE: the inputs, one a frame of its numbers,
             straight in between.
         inputs: Fields, three at most; of a COURSE any number.
-        numbers: Numbers of the operation; they may carry keys, and be `PerFrame`, `TimeLeft` or `Gravity`.
+        numbers: Numbers of the operation; they may carry keys, and be `PerFrame`, `TimeLeft`, `Gravity` or `MovingAxes`.
         grid: Of a GRID, whose numbers are the value outside and whether what the grid does not hold is left out; of CUBES.
         vector: Whether it is a vector; a number is the same along all three axes.
         attribute: Of an ATTRIBUTE, which one of a particle it is: a column, or `AGE`.
@@ -234,6 +237,34 @@ class BodyMotion:
     points: tuple[np.ndarray, np.ndarray] | None = None
     triangles: np.ndarray | None = None
     frame: float = 0.0
+
+
+class AxesPart(enum.Enum):
+    """What numbers say of moving axes, with the rotation R and the place t of their origin.
+
+    INWARD: R row by row and t, which a MOVED takes to bring places in. TURNED_IN: R and 0, for vectors. OUTWARD: R^T and 0, which
+    turn vectors back. SPIN: W^T and t, with which a MOVED gives the velocity of what turns with the axes, W = dR/dt R^T. DRIFT:
+    dt/dt [m/s].
+    """
+
+    INWARD = enum.auto()
+    TURNED_IN = enum.auto()
+    OUTWARD = enum.auto()
+    SPIN = enum.auto()
+    DRIFT = enum.auto()
+
+
+@dataclass(frozen=True)
+class MovingAxes:
+    """Numbers of a field that follow the axes of a body.
+
+    Attributes:
+        body: Its motion.
+        part: Which numbers they are.
+    """
+
+    body: BodyMotion
+    part: AxesPart
 
 
 @dataclass(frozen=True, eq=False)

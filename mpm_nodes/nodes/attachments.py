@@ -36,7 +36,7 @@ from mpm_nodes.nodes.bodies import refuse_rigid
 from mpm_nodes.nodes.fields import constant, number
 from mpm_nodes.nodes.rotations import turn_matrix
 
-__all__ = ["attached_columns", "force_attach", "with_attachments"]
+__all__ = ["attached_columns", "force_attach", "motion_of", "with_attachments"]
 
 
 def _told(told: PreflightContext) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def force_attach(
     """
     if mask is not None:
         number("force_attach.mask", mask)
-    body = None if collider is None else _motion_of(collider, ctx)
+    body = None if collider is None else motion_of(collider, ctx)
     if collider is not None and body is None:
         message = f"the mesh of '{collider.name}' changes its topology in frame {ctx.frame}: ties let go, and are made again"
         ctx.report("warning", where="collider", message=message)
@@ -92,8 +92,13 @@ def force_attach(
     return BodyForce(constant((0.0, 0.0, 0.0)), attachment=attachment)
 
 
-def _motion_of(collider: Collider, ctx: FrameContext) -> BodyMotion | None:
-    """Return how the points of a collider move over the frame; None where it has none, since its topology changes."""
+def motion_of(collider: Collider, ctx: FrameContext) -> BodyMotion | None:
+    """Return how the points of a collider move over the frame; None where it has none, since its topology changes.
+
+    Args:
+        collider: The collider.
+        ctx: The frame.
+    """
     from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
 
     shape, mesh, before = collider.shape, collider.mesh, collider.points_before

@@ -126,7 +126,18 @@ def marks(told: PreflightContext, *ports: str, adds: Collection[str] = ()) -> di
 
 def collider_passed_on(told: PreflightContext) -> dict[str, Any]:
     """Preflight of a node that gives on the collider that is wired into its port `collider`."""
-    counted = ("carries", "mesh_points", "still_points", "tempered", "sticks", "painted", "rigid", "jointed", "pointless")
+    counted = (
+        "carries",
+        "mesh_points",
+        "still_points",
+        "tempered",
+        "sticks",
+        "painted",
+        "rigid",
+        "jointed",
+        "pointless",
+        "deforming",
+    )
     totals = {fact: told.total("collider", fact) for fact in counted}
     return {**totals, **{fact: told.distinct("collider", fact) for fact in ("rods", "solids", "fixed", "rigid_bodies", "hung")}}
 

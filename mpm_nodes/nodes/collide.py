@@ -311,8 +311,8 @@ def _carries(told: PreflightContext) -> dict[str, Any]:
     needs = volume_needs(told)
     solids = () if UNKNOWN in needs else solids_of(collide_vdb(_first(told), told.kept, **told.knobs))
     fixed = (*sticks["fixed"], *(("changes from file to file",) if told.knobs["sequence"] else ()))
-    pointless = int(told.knobs["sequence"])
-    return {**needs, **sticks, "carries": int(carries), "solids": solids, "fixed": fixed, "pointless": pointless}
+    changing = dict.fromkeys(("pointless", "deforming"), int(told.knobs["sequence"]))
+    return {**needs, **sticks, **changing, "carries": int(carries), "solids": solids, "fixed": fixed}
 
 
 def _volumes(told: ContentsContext) -> list[Any]:

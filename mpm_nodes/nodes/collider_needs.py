@@ -66,7 +66,7 @@ def mesh_needs(told: PreflightContext) -> dict[str, Any]:
     memory = int(min(max(needs), 2.0**62))
     told_of = {"memory": memory, "mesh_points": len(points), "still_points": still, "shared": OPENUSD, "notes": tuple(notes)}
     fixed = [why for why, holds in (("deforms", moves), ("is a sheet", options.thickness > 0.0)) if holds]
-    return {**told_of, "solids": solids, "fixed": tuple(fixed)}
+    return {**told_of, "solids": solids, "fixed": tuple(fixed), "deforming": int(moves)}
 
 
 def _first_distances(solid: Solid, points: np.ndarray, place: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ import enum
 import importlib
 import inspect
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from mpm_nodes.graph.declare.decorators import node
 from mpm_nodes.graph.time.keys import KeyedNumber, KeyedVector, KeysTravel, NotKeyable
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
 
-__all__ = ["ShapeOutput", "constant", "gradient", "inside_of", "moved", "number", "place", "scaled", "tried"]
+__all__ = ["ShapeOutput", "constant", "gradient", "inside_of", "moved", "number", "place", "rewired", "scaled", "tried"]
 
 _Number = A[float, Unitless, KeysTravel()]
 _Place = A[Vec3, Metres, KeysTravel()]
@@ -336,13 +337,24 @@ def gradient(field: SpatialField, step: float) -> SpatialField:
 def _shifted(field: SpatialField, offset: list[float]) -> SpatialField:
     """Return a field as it is at an offset from each place."""
     elsewhere = SpatialField("ADD", (_PLACE, constant(tuple(offset))), vector=True)
-    known: dict[int, SpatialField] = {id(_PLACE): elsewhere}
+    return rewired(field, lambda each: elsewhere if each is _PLACE else None)
+
+
+def rewired(field: SpatialField, instead: Callable[[SpatialField], SpatialField | None]) -> SpatialField:
+    """Return a field with others in place of some that it is made of.
+
+    Args:
+        field: The field.
+        instead: Returns what takes the place of a field that has no inputs, None to leave it.
+    """
+    known: dict[int, SpatialField] = {}
 
     def of(each: SpatialField) -> SpatialField:
         if id(each) not in known:
             inputs = tuple(map(of, each.inputs))
             same = all(new is old for new, old in zip(inputs, each.inputs, strict=True))
-            known[id(each)] = each if same else dataclasses.replace(each, inputs=inputs)
+            left = each if same else dataclasses.replace(each, inputs=inputs)
+            known[id(each)] = (instead(each) if not each.inputs else None) or left
         return known[id(each)]
 
     return of(field)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import warnings
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -29,6 +28,7 @@ from mpm_nodes.kernels.fields import springs
 from mpm_nodes.kernels.level_sets.mesh_level_set import nearest_triangles
 from mpm_nodes.solver.drains import inside
 from mpm_nodes.solver.forces import Delivered, block_centres, placement_of
+from mpm_nodes.solver.poses import pose_at
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["ATTACHMENTS", "Pulled", "attach", "pull_attachments", "refuse_without_columns", "sever"]
@@ -195,7 +195,7 @@ def _tie(particles: ParticleStore, attachment: Attachment, number: int, moment: 
     places = particles.unpack("position")[new]
     which = np.zeros(len(places), np.int64)
     if body is not None and len(places):
-        rotation, translation = _pose(body, moment.frame)
+        rotation, translation = pose_at(body, moment.frame)
         places = (places - translation) @ rotation
         if body.points is not None:
             assert body.triangles is not None
@@ -218,30 +218,6 @@ def _on_triangles(places: np.ndarray, corners: np.ndarray) -> tuple[np.ndarray, 
 
 
 # ---------------------------------------------------------------- bodies
-def _pose(body: BodyMotion, frame: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return rotation, shape (3, 3), and translation [m] of a body at a frame: between keys it turns about one axis."""
-    after = min(max(bisect_right(body.frames.tolist(), frame), 1), len(body.frames) - 1)
-    if len(body.frames) == 1 or frame <= body.frames[0] or frame >= body.frames[-1]:
-        end = 0 if frame <= body.frames[0] else -1
-        return _matrix(body.rotations[end]), body.translations[end]
-    first, last = body.frames[after - 1 : after + 1]
-    share = float((frame - first) / (last - first))
-    arc = [(0.0, tuple(body.rotations[after - 1]), "linear"), (1.0, tuple(body.rotations[after]), "linear")]
-    way = body.translations[after] - body.translations[after - 1]
-    return _matrix(np.array(keys.slerp(arc, share))), body.translations[after - 1] + share * way
-
-
-def _matrix(quaternion: np.ndarray) -> np.ndarray:
-    w, x, y, z = quaternion / np.linalg.norm(quaternion)
-    return np.array(
-        [
-            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-        ]
-    )
-
-
 def _points_at(body: BodyMotion, frame: float) -> np.ndarray:
     """Return the vertices of a body's surface at a frame, before it is posed, shape (n, 3) [m]."""
     assert body.points is not None
@@ -321,7 +297,7 @@ def _body(body: BodyMotion | None, step: StepContext, dt: float) -> tuple[_End, 
         return still, still, np.zeros(0, np.int64)
 
     def end(frame: float) -> _End:
-        pose = np.concatenate([each.ravel() for each in _pose(body, frame)])
+        pose = np.concatenate([each.ravel() for each in pose_at(body, frame)])
         return pose, np.zeros(0) if body.points is None else np.ascontiguousarray(_points_at(body, frame)).ravel()
 
     triangles = np.zeros(0, np.int64) if body.triangles is None else body.triangles.ravel()

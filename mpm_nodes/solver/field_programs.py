@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import AGE, BIRTH, FieldGrid, Gravity, Moment, MpmNodesError, PerFrame, SpatialField, TimeLeft
+from mpm_nodes.data import AGE, BIRTH, FieldGrid, Gravity, Moment, MovingAxes, MpmNodesError, PerFrame, SpatialField, TimeLeft
 from mpm_nodes.graph.time import keys
 from mpm_nodes.kernels.fields import codes
 from mpm_nodes.kernels.fields.programs import MOST, evaluate
+from mpm_nodes.solver.poses import axes_numbers
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["FieldProgram", "FieldThroughSpace", "Runnable", "changes", "field_values", "program_of_fields", "rows_of"]
@@ -140,15 +141,25 @@ def _joined(grids: tuple[FieldGrid, ...]) -> tuple[tuple[np.ndarray, np.ndarray]
 
 def changes(number: Any) -> bool:
     """Return whether a number of a field changes over time."""
-    return isinstance(number, PerFrame | TimeLeft | Gravity) or keys.carries_keys(number)
+    return (
+        isinstance(number, PerFrame | TimeLeft | Gravity)
+        or (isinstance(number, MovingAxes) and len(number.body.frames) > 1)
+        or keys.carries_keys(number)
+    )
 
 
 def _flat(numbers: Sequence[Any], moment: Moment) -> list[float]:
     found: list[float] = []
     for number in numbers:
-        value = number.at(moment) if isinstance(number, PerFrame | TimeLeft | Gravity) else keys.at(number, moment.frame)
+        value = _value(number, moment)
         found += [float(each) for each in value] if isinstance(value, tuple) else [float(value)]
     return found
+
+
+def _value(number: Any, moment: Moment) -> Any:
+    if isinstance(number, MovingAxes):
+        return axes_numbers(number, moment)
+    return number.at(moment) if isinstance(number, PerFrame | TimeLeft | Gravity) else keys.at(number, moment.frame)
 
 
 def field_values(

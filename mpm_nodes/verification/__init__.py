@@ -23,6 +23,7 @@ _MODULES = (
     "transfers",
     "conservation",
     "forces",
+    "moving_axes",
     "goals",
     "passive",
     "attachments",

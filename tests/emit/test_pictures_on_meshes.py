@@ -92,6 +92,8 @@ def test_what_is_left_handed_or_repeated_lies_right(tmp_path):
     clockwise = floor(tmp_path / "a.usda", MIRRORED, "faceVarying", orientation="leftHanded")
     away = np.abs(X) > 0.1
     np.testing.assert_allclose(field_values(read(tmp_path, clockwise), line(), 1.0)[away], 1.0 - np.abs(X)[away], atol=0.02)
+    up = field_values(read(tmp_path, clockwise, channel=Channel.GREEN), np.array([[0.4, 0.0, -0.6], [-0.4, 0.0, 0.6]]), 1.0)
+    np.testing.assert_allclose(up, [0.8, 0.2], atol=0.02)
     three = floor(tmp_path / "b.usda", [(1.5 * (1.0 + p[0]) + 4.0, 0.0) for p in POINTS], "vertex")
     expected = (1.5 * (1.0 + X)) % 1.0
     away = np.abs(expected - np.round(expected)) > 0.2

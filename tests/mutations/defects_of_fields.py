@@ -8,6 +8,7 @@ _FORCES, _FIELDS, _GRIDS = "tests/solver/test_forces.py", "tests/emit/test_field
 _GOALS, _OWN = "tests/solver/test_force_goal.py", "tests/emit/test_field_attributes.py"
 
 _PICTURES = "tests/emit/test_pictures_on_meshes.py"
+_MOVING = "tests/emit/test_moving_axes.py"
 _METERING, _PASSIVE = "tests/solver/test_metering.py", "tests/solver/test_passive.py"
 _TURNING = "tests/solver/test_turning_sources.py"
 DEFECTS = (
@@ -108,6 +109,27 @@ DEFECTS = (
         "left, right, low, high = column % across, (column + 1) % across, row % height, (row + 1) % height",
         "left, right, low, high = (np.clip(each, 0, across - 1) for each in (column, column + 1, row, row + 1))",
         f"{_PICTURES}::test_what_is_left_handed_or_repeated_lies_right",
+    ),
+    Defect(
+        "vectors of a moving field do not turn with it",
+        "mpm_nodes/nodes/moving.py",
+        "return _moved(found, body, AxesPart.OUTWARD) if field.vector else found",
+        "return found",
+        f"{_MOVING}::test_fields_are_where_the_body_brings_them",
+    ),
+    Defect(
+        "the air of a moving drag stands still",
+        "mpm_nodes/nodes/moving.py",
+        "return dataclasses.replace(force, value=still, rate=moving_field(force.rate, body))",
+        "return dataclasses.replace(force, value=value, rate=moving_field(force.rate, body))",
+        f"{_MOVING}::test_a_force_moves_with_its_mask_and_its_air",
+    ),
+    Defect(
+        "bodies turn the other way between keys",
+        "mpm_nodes/solver/poses.py",
+        "turn = _matrix(body.rotations[after]) @ _matrix(body.rotations[after - 1]).T",
+        "turn = _matrix(body.rotations[after - 1]) @ _matrix(body.rotations[after]).T",
+        f"{_MOVING}::test_a_force_moves_with_its_mask_and_its_air",
     ),
     Defect(
         "shares beyond 0 to 1 are not thought of",

@@ -42,6 +42,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.forces",
     "mpm_nodes.nodes.goals",
     "mpm_nodes.nodes.attachments",
+    "mpm_nodes.nodes.moving",
     "mpm_nodes.nodes.solve",
     "mpm_nodes.nodes.surface",
     "mpm_nodes.nodes.deform_mesh",
