@@ -192,7 +192,21 @@ def _updating(told: PreflightContext) -> dict[str, Any]:
                 return facts
             given[port] = each["field"]
     found = update_attribute(**given, **told.knobs)
-    return {**facts, "attributes": found.attributes, "vector": found.value.vector}
+    return {**facts, "attributes": found.attributes, "vector": found.value.vector, "warnings": _beyond(found)}
+
+
+def _beyond(update: AttributeUpdate) -> list[str]:
+    """Return a warning of values that an attribute cannot have, where they are known to lie beyond its limits."""
+    from mpm_nodes.solver.field_bounds import bounds
+
+    low, high = bounds(update.value)
+    if update.combination != FieldCombination.SET.value or not math.isfinite(low) or not math.isfinite(high):
+        return []
+    least, most = update.limits
+    if low >= least and high <= most:
+        return []
+    what = f"{update.attribute} lies from {least:g} to {most:g}, and values may go from {low:.6g} to {high:.6g}"
+    return [f"update_attribute: {what}; what goes beyond is brought back"]
 
 
 @node(category="Solve", label="Update Attribute", preflight=_updating)

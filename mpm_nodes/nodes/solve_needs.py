@@ -32,6 +32,8 @@ STATE, KEPT_STATES = 160, 2
 """What a particle takes in the state that is written after a frame, and how many of these are kept."""
 HELD = 250
 """What implicit substeps hold of a particle as a frame begins, to solve it again if one of them fails."""
+TIE, TIE_PLACE = 12, 36
+"""What an attachment takes of each particle: what became of its tie, and its place, in state, sort buffers and snapshot."""
 GATHERED = 200
 """What a particle takes on rank 0 of several, which publishes those of all."""
 
@@ -47,6 +49,7 @@ def expected(told: PreflightContext) -> dict[str, Any]:
 
     scale = 1.0 if told.knobs["precision"] is Precision.SINGLE else 2.0
     each = scale * (BYTES + (HELD if _is_implicit(told.knobs["substeps"]) else 0))
+    each += told.total("forces", "attachments") * (TIE + scale * TIE_PLACE)
     particles = told.total("sources", "particles") + told.total("emitters", "particles")
     clock = Clock.of(told.settings, told.knobs["start_frame"], told.knobs["time_scale"])
     flows, gravity = told.every("emitters", "flows"), told.knobs["gravity"]
@@ -60,6 +63,7 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     wired = WiredIn(frozenset({"heat_source"} if heated else ()), scaled, tempered, around, airs, fields, pushed)
     _refuse_untold(told)
     refuse_unfollowed(told)
+    _refuse_mixed_updates(told)
     sides = [told.knobs[f"wall_{axis}_{side}"] for axis in "xyz" for side in ("low", "high")]
     refuse_half_periodic(sides)
     warnings = unread(bodies, told.knobs["substeps"], wired, whole=not matter["untold"])
@@ -153,6 +157,18 @@ def _refuse_untold(told: PreflightContext) -> None:
     for name in rigid:
         if rigid.count(name) > 1:
             raise MpmNodesError(f"rigid_body.name: two bodies of a solve are called '{name}'; give each its own")
+
+
+def _refuse_mixed_updates(told: PreflightContext) -> None:
+    """Refuse updates of one attribute of which one gives vectors and another numbers."""
+    known: dict[str, tuple[str, bool]] = {}
+    for by, facts in zip(told.names.get("updates", ()), told.inputs.get("updates", ()), strict=False):
+        for name in facts["gives"] if "vector" in facts else ():
+            first, vector = known.setdefault(name, (by, facts["vector"]))
+            if vector != facts["vector"]:
+                kinds = ("vectors", "numbers") if vector else ("numbers", "vectors")
+                given = f"'{name}' gets {kinds[0]} from {first} and {kinds[1]} from {by}"
+                raise MpmNodesError(f"solve.updates: {given}; give it one kind, or another name")
 
 
 def _middle(settings: GraphSettings) -> float:

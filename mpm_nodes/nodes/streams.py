@@ -82,6 +82,7 @@ def _streamed(told: PreflightContext) -> dict[str, Any]:
     _refuse_fields(opening, velocities, knobs["deforms"] or surface is not None)
     _refuse_amounts(knobs["rate"], knobs["volume"], region)
     _refuse_surface(surface, knobs["profile"])
+    _refuse_flat(told, surface)
     _path(told.settings, told.kept, knobs["path"], knobs["prim"], knobs["travel"])
     rate = knobs["rate"] if _rated(knobs["rate"]) else None
     density = next((body.material.density for body in told.distinct("template", "bodies")), 1000.0)
@@ -90,7 +91,42 @@ def _streamed(told: PreflightContext) -> dict[str, Any]:
     flow = flow_of(told, knobs["velocity"], max(begin, 0.0), max(end, 0.0), per_second, opening, thick)
     if knobs["volume"] > 0.0 and not wired:
         flow = flow._replace(most=knobs["volume"] / (0.5 * told.settings.cell_size) ** 3)
-    return {"flows": (flow,), "bodies": told.distinct("template", "bodies"), **marks(told, "template")}
+    bodies = told.distinct("template", "bodies")
+    return {"flows": (flow,), "bodies": bodies, "warnings": _unheeded(told, opening), **marks(told, "template")}
+
+
+def _unheeded(told: PreflightContext, opening: SpatialField | None) -> list[str]:
+    """Return warnings of what is given and does nothing."""
+    from mpm_nodes.solver.field_programs import varies
+
+    found, knobs = [], told.knobs
+    if opening is not None and varies(opening):
+        found.append(
+            "emit_stream.opening: this field changes over time, and is taken as it is at the first frame; key the rate, or move "
+            "the template over it"
+        )
+    if knobs["path"] is None:
+        given = [name for name in ("follow_path", "travel") if name in told.keyed or knobs[name]]
+        found += [f"emit_stream.{name}: is given without a path, and does nothing; give the curve as path" for name in given]
+    return found
+
+
+def _refuse_flat(told: PreflightContext, surface: SpatialField | None) -> None:
+    """Refuse a surface without a direction all over a template that is known before the cook.
+
+    Raises:
+        MpmNodesError: As the solve would say.
+    """
+    from mpm_nodes.solver.field_programs import varies
+    from mpm_nodes.solver.surface_streams import refuse_flat, slopes_of
+
+    seeds = marks(told, "template")["seeds"]
+    if surface is None or "field" not in told.inputs["surface"][0] or not seeds or varies(surface):
+        return
+    places = np.concatenate([make() for make in seeds])
+    if len(places):
+        slopes = gradient(surface, 0.25 * told.settings.cell_size)
+        refuse_flat(slopes_of(places, slopes, float(told.settings.start))[1])
 
 
 def _told_field(told: PreflightContext, port: str) -> SpatialField | None:

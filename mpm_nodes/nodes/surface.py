@@ -163,6 +163,12 @@ def _factors(particles: Particles, radius: float, attribute: str) -> np.ndarray:
     found = np.asarray(column("surface_particles.radius_attribute", particles, attribute), float)
     if found.ndim != 1 or not np.isfinite(found).all():
         raise MpmNodesError(_no_factor(attribute, "a vector" if found.ndim != 1 else "not finite"))
+    if ((radius * found < LIMITS[0]) | (radius * found > LIMITS[1])).any():
+        warnings.warn(  # in the same words at every frame, so that it is told once
+            f"surface_particles.radius_attribute: '{attribute}' times the radius is not from {LIMITS[0]:g} to {LIMITS[1]:g} "
+            "everywhere; it is brought back to that; limit it by field_math",
+            stacklevel=2,
+        )
     return np.clip(radius * found, *LIMITS) / radius
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -55,7 +56,13 @@ def inside(particles: ParticleStore, field: SpatialField, moment: Moment) -> np.
         moment: When it is taken.
     """
     program = program_of_fields([field], moment, of_particles=True)
-    marks = np.empty(particles.count, bool)
+    marks, lacking = np.empty(particles.count, bool), np.zeros(len(particles.ranges), bool)
     given = program.with_own(rows_of(particles, moment), particles.count)
-    mark(placement_of(particles), particles.ranges, block_centres(particles), given, program.registers[0], marks)
+    mark(placement_of(particles), particles.ranges, block_centres(particles), given, program.registers[0], marks, lacking)
+    if lacking.any():
+        warnings.warn(  # in the same words each time, so that it is told once
+            "the field of a drain, a region, active_mask or force_attach is no number (NaN) where there is matter, which is taken "
+            "as outside of it; look at its files and attributes",
+            stacklevel=2,
+        )
     return marks

@@ -17,7 +17,7 @@ from mpm_nodes.kernels.fields.programs import MOST, evaluate
 from mpm_nodes.solver.poses import axes_numbers
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["FieldProgram", "FieldThroughSpace", "Runnable", "changes", "field_values", "program_of_fields", "rows_of"]
+__all__ = ["FieldProgram", "FieldThroughSpace", "Runnable", "changes", "field_values", "program_of_fields", "rows_of", "varies"]
 
 
 class FieldProgram(NamedTuple):
@@ -146,6 +146,18 @@ def changes(number: Any) -> bool:
         or (isinstance(number, MovingAxes) and len(number.body.frames) > 1)
         or keys.carries_keys(number)
     )
+
+
+def varies(field: SpatialField) -> bool:
+    """Return whether a field changes over time: by keys, by time itself, or from one file of a sequence to the next."""
+    waiting, seen = [field], set[int]()
+    while waiting:
+        each = waiting.pop()
+        if each.operation == "COURSE" or any(map(changes, each.numbers)):
+            return True
+        seen.add(id(each))
+        waiting += [one for one in each.inputs if id(one) not in seen]
+    return False
 
 
 def _flat(numbers: Sequence[Any], moment: Moment) -> list[float]:

@@ -13,7 +13,7 @@ import numpy as np
 from mpm_nodes.data import MpmNodesError, Particles, SpatialField
 from mpm_nodes.solver.field_programs import field_values
 
-__all__ = ["LAYERS", "Shell", "shell_of"]
+__all__ = ["LAYERS", "Shell", "refuse_flat", "shell_of", "slopes_of"]
 
 LAYERS = 2.0
 """How thick the shell of a template is that streams, in spacings: a cell."""
@@ -37,6 +37,30 @@ class Shell(NamedTuple):
     directions: np.ndarray
 
 
+def slopes_of(places: np.ndarray, gradient: SpatialField, frame: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the gradient of a distance at places [m], shape (n, 3), and its length, shape (n,)."""
+    slopes = field_values(gradient, places, frame)
+    return slopes, np.linalg.norm(slopes, axis=1)
+
+
+def refuse_flat(sizes: np.ndarray) -> np.ndarray:
+    """Return where a distance has a direction, shape (n,), bool.
+
+    Args:
+        sizes: Lengths of its gradient at the particles of a template, shape (n,).
+
+    Raises:
+        MpmNodesError: It is the same all around the template.
+    """
+    held = np.asarray(sizes > FLAT)
+    if not held.any():
+        raise MpmNodesError(
+            "emit_stream.surface: the distance does not change where the template is, so nothing has a direction; wire a distance "
+            "(field_collider or field_shape with output distance), and put the template at its surface"
+        )
+    return held
+
+
 def shell_of(template: Particles, surface: tuple[SpatialField, SpatialField], frame: float, whole: bool) -> Shell:
     """Return the outermost particles of a template, `LAYERS` deep.
 
@@ -50,14 +74,9 @@ def shell_of(template: Particles, surface: tuple[SpatialField, SpatialField], fr
         MpmNodesError: The distance is the same all around the template.
     """
     position = np.asarray(template["position"], np.float64)
-    heights, slopes = (field_values(field, position, frame) for field in surface)
-    sizes = np.linalg.norm(slopes, axis=1)
-    held = sizes > FLAT
-    if not held.any():
-        raise MpmNodesError(
-            "emit_stream.surface: the distance does not change where the template is, so nothing has a direction; wire a distance "
-            "(field_collider or field_shape with output distance), and put the template at its surface"
-        )
+    heights = field_values(surface[0], position, frame)
+    slopes, sizes = slopes_of(position, surface[1], frame)
+    held = refuse_flat(sizes)
     if not whole:
         held &= heights > heights[held].max() - (LAYERS - ROUNDING) * template.spacing
     columns = {name: column[held] for name, column in template.attributes.items()}

@@ -132,6 +132,20 @@ DEFECTS = (
         f"{_MOVING}::test_a_force_moves_with_its_mask_and_its_air",
     ),
     Defect(
+        "drags do nothing where their mask is no number",
+        "mpm_nodes/kernels/fields/pushing.py",
+        "if rate < 0.0:  # what",
+        "if not rate >= 0.0:  # what",
+        "tests/solver/test_forces.py::test_masks_that_are_no_numbers_are_told",
+    ),
+    Defect(
+        "vectors and numbers for one attribute are told in the solve",
+        "mpm_nodes/nodes/solve_needs.py",
+        'if vector != facts["vector"]:',
+        'if vector and not vector and facts["vector"]:',
+        "tests/solver/test_updates.py::test_one_attribute_has_one_kind",
+    ),
+    Defect(
         "shares beyond 0 to 1 are not thought of",
         "mpm_nodes/solver/field_bounds.py",
         "if 0.0 <= low <= high <= 1.0:",

@@ -365,3 +365,18 @@ def test_a_pulse_gives_its_impulse_however_short(preset, rows, mean, fps, time_s
     found = Evaluator(graph).value("sim.particles", 4)
     impulse = sum(event["impulse"][0] for event in events if event["event"] == "forces")
     assert impulse == pytest.approx(float(found["mass"].sum()) * mean * time_scale / fps, rel=1e-3)
+
+
+def test_masks_that_are_no_numbers_are_told():
+    """A drag whose mask is NaN is refused, not left out; a drain takes nothing there, and says so."""
+    far = constant(1e300)
+    endless = SpatialField("MULTIPLY", (far, far))
+    nothing = SpatialField("SUBTRACT", (endless, endless))
+    with pytest.raises(MpmNodesError, match="is not finite where there is matter"):
+        pushed(force_wind(velocity=(1.0, 0.0, 0.0), mask=nothing)).step(1e-4)
+    run = pushed()
+    run.step_context.drains = (drain(nothing),)
+    count = run.particles.count
+    with pytest.warns(UserWarning, match=r"the field of a drain.* is no number \(NaN\) where there is matter"):
+        run.step(1e-4)
+    assert run.particles.count == count

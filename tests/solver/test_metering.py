@@ -15,6 +15,7 @@ from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.graph.plan import preflight
+from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.graph.time.keys import KeyedNumber
 from mpm_nodes.nodes.emit import emit_box
@@ -404,3 +405,19 @@ def test_what_cannot_be_is_told_before_the_cook(knobs, says):
     """A region without a volume, a rate that is never above 0, and a curve that is not there."""
     with pytest.raises(MpmNodesError, match=says):
         preflight.estimate(Evaluator(wired(**knobs)).plan, 1)
+
+
+def test_what_does_nothing_is_told_before_the_cook():
+    """An opening that keys change, and what is of a path where there is none."""
+    swept = {"keys": [[1, [0.0, 0.5, 0.0], "linear"], [3, [1.0, 0.5, 0.0], "linear"]]}
+    keyed = {"keys": [[1, 0.0, "linear"], [3, 1.0, "linear"]]}
+
+    def warned(centre: object = (0.0, 0.5, 0.0), **knobs: object) -> str:
+        graph = shot(material="material_liquid")
+        opening = graph.add("field_shape", "hole", centre=centre, radius=9.0)
+        graph.add("emit_stream", "stream", template=graph["block"], opening=opening, **knobs)
+        return " ".join(text for _, text in preflight.warnings_of(preflight.estimate(plan_graph(graph), 1)))
+
+    assert warned() == "" and "emit_stream.opening: this field changes over time" in warned(swept)
+    assert "emit_stream.follow_path: is given without a path" in warned(follow_path=True)
+    assert "emit_stream.travel: is given without a path" in warned(travel=keyed)

@@ -169,6 +169,9 @@ def test_surfaces_that_are_none_are_told():
         with pytest.raises(MpmNodesError, match=message):
             estimate(plan_graph(graph), 1)
         del graph.nodes["stream"]
+    graph.add("emit_stream", "stream", template=graph["block"], surface=graph.add("field_constant", "flat"))
+    with pytest.raises(MpmNodesError, match="the distance does not change where the template is"):
+        estimate(plan_graph(graph), 1)
     flat = emit_stream(SETTINGS, NOZZLE, surface=constant(1.0))
     with pytest.raises(MpmNodesError, match="the distance does not change where the template is"):
         Stream(flat, np.zeros(1, np.int32))

@@ -124,6 +124,22 @@ def test_values_stay_in_range():
     assert (found["temperature"] == 0.0).all() and found["stiffness_scale"].max() <= 1.001e-6
 
 
+def test_values_out_of_range_are_told_before_the_cook():
+    """What is certain to go beyond, and what a field may; not what is added or within."""
+
+    def told(*updates):
+        return list(preflight.warnings_of(preflight.estimate(plan_graph(shot(*updates)), 1)))
+
+    cold = {"attribute": "temperature", "value": {"keys": [[1, 300.0, "linear"], [3, -5.0, "linear"]]}}
+    assert any(
+        node == "update0" and "temperature lies from 0 to inf, and values may go from -5 to 300" in text
+        for node, text in told(cold)
+    )
+    assert any("stiffness_scale lies from" in text for _, text in told({"field": ("field_noise", {})}))
+    for fine in ({"value": -0.5, "combination": "add"}, {"value": 2.0}, {"attribute": "paint", "value": -7.0}):
+        assert not any("brought back" in text for _, text in told(fine))
+
+
 WAY = {"keys": [[1, [0.0, 0.5, 0.0], "linear"], [6, [0.0, 0.0, 0.0], "linear"]]}
 PAINTED: tuple[dict[str, Any], ...] = (
     {"attribute": "paint", "mask": ("field_shape", {"radius": 0.12, "centre": WAY})},
@@ -165,6 +181,13 @@ def test_what_does_not_fit_is_refused_before_the_cook(update, words):
     """With the node and the knob, and what to do."""
     with pytest.raises(MpmNodesError, match=words):
         preflight.estimate(plan_graph(shot(update)), 1)
+
+
+def test_one_attribute_has_one_kind():
+    """Numbers and vectors for one name are told before the cook, with both nodes."""
+    both = {"attribute": "paint", "field": ("field_vector", {})}, {"attribute": "paint", "value": 1.0}
+    with pytest.raises(MpmNodesError, match=r"solve\.updates: 'paint' gets vectors from update0 and numbers from update1"):
+        preflight.estimate(plan_graph(shot(*both)), 1)
 
 
 def test_matter_keeps_its_mass():

@@ -1,6 +1,8 @@
-"""Particles where a field is above a half."""
+"""Particles where a field is above a half, and whether it is a number everywhere."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -13,7 +15,7 @@ __all__ = ["mark"]
 
 
 @part
-def _mark_at(k, placement, ranges, corners, program, wanted, scratch, marks):
+def _mark_at(k, placement, ranges, corners, program, wanted, scratch, marks, lacking):
     offset, stride, cell = placement
     operations, rows, uniform, numbers, grids, own = program
     block, registers = ranges[k, 2], plain(scratch[k])
@@ -24,17 +26,21 @@ def _mark_at(k, placement, ranges, corners, program, wanted, scratch, marks):
         if own[2] > 0:
             fill_own(own, p, registers)
         run_at(operations, (uniform, rows), numbers, grids, x, y, z, registers)
-        marks[p] = registers[3 * wanted] > 0.5
+        value = registers[3 * wanted]
+        marks[p] = value > 0.5
+        if math.isnan(value):
+            lacking[k] = True
 
 
 @compiled(fastmath=False)
-def mark(placement, ranges, corners, program, wanted, marks):
+def mark(placement, ranges, corners, program, wanted, marks, lacking):
     """Mark the particles at which a field is above 1/2.
 
     Args:
         placement, ranges, corners, program: As `pushing.push` takes them.
         wanted: Register of the field.
         marks: Written, shape (particles,), bool.
+        lacking: Set to True where the field is no number at a particle of a block, shape (n,), bool.
     """
     offset, stride, cell = placement
     operations, uniform, numbers, grids, own = program
@@ -42,4 +48,5 @@ def mark(placement, ranges, corners, program, wanted, marks):
     scratch = np.empty((ranges.shape[0], 3 * count))
     mine = plain(own[0]), plain(own[1]), own[0].shape[0], marks.shape[0]
     given = (plain(operations), count, uniform, plain(numbers), (plain(grids[0]), plain(grids[1])), mine)
-    parallel_for(_mark_at, ranges.shape[0], ((plain(offset), stride, cell), ranges, corners, given, wanted, scratch, plain(marks)))
+    out = plain(marks), plain(lacking)
+    parallel_for(_mark_at, ranges.shape[0], ((plain(offset), stride, cell), ranges, corners, given, wanted, scratch, *out))

@@ -49,7 +49,9 @@ def _kick(force, n, velocity, registers, dt, most, lying):
             share = math.sqrt(allowed / after)
             x, y, z = share * x, share * y, share * z
         return x, y, z
-    rate = max(registers[3 * force[3 * n + 2]], 0.0)
+    rate = registers[3 * force[3 * n + 2]]
+    if rate < 0.0:  # what is no number stays so, and is told
+        rate = 0.0
     x, y, z = x - u, y - v, z - w
     if force[3 * n] == SURFACE_DRAG:
         home, place, around, samples, thick, volume, size = lying
