@@ -61,8 +61,8 @@ def inside(particles: ParticleStore, field: SpatialField, moment: Moment) -> np.
     mark(placement_of(particles), particles.ranges, block_centres(particles), given, program.registers[0], marks, lacking)
     if lacking.any():
         warnings.warn(  # in the same words each time, so that it is told once
-            "the field of a drain, a region, active_mask or force_attach is no number (NaN) where there is matter, which is taken "
-            "as outside of it; look at its files and attributes",
+            "the field of a drain, a region, active_mask or force_attach is not a number (NaN) where there is matter, which is "
+            "taken as outside of it; look at its files and attributes",
             stacklevel=2,
         )
     return marks

@@ -132,7 +132,7 @@ DEFECTS = (
         f"{_MOVING}::test_a_force_moves_with_its_mask_and_its_air",
     ),
     Defect(
-        "drags do nothing where their mask is no number",
+        "drags do nothing where their mask is not a number",
         "mpm_nodes/kernels/fields/pushing.py",
         "if rate < 0.0:  # what",
         "if not rate >= 0.0:  # what",

@@ -377,6 +377,6 @@ def test_masks_that_are_no_numbers_are_told():
     run = pushed()
     run.step_context.drains = (drain(nothing),)
     count = run.particles.count
-    with pytest.warns(UserWarning, match=r"the field of a drain.* is no number \(NaN\) where there is matter"):
+    with pytest.warns(UserWarning, match=r"the field of a drain.* is not a number \(NaN\) where there is matter"):
         run.step(1e-4)
     assert run.particles.count == count

@@ -40,7 +40,7 @@ def mark(placement, ranges, corners, program, wanted, marks, lacking):
         placement, ranges, corners, program: As `pushing.push` takes them.
         wanted: Register of the field.
         marks: Written, shape (particles,), bool.
-        lacking: Set to True where the field is no number at a particle of a block, shape (n,), bool.
+        lacking: Set to True where the field is not a number at a particle of a block, shape (n,), bool.
     """
     offset, stride, cell = placement
     operations, uniform, numbers, grids, own = program

@@ -50,7 +50,7 @@ def _kick(force, n, velocity, registers, dt, most, lying):
             x, y, z = share * x, share * y, share * z
         return x, y, z
     rate = registers[3 * force[3 * n + 2]]
-    if rate < 0.0:  # what is no number stays so, and is told
+    if rate < 0.0:  # what is not a number stays so, and is told
         rate = 0.0
     x, y, z = x - u, y - v, z - w
     if force[3 * n] == SURFACE_DRAG:
