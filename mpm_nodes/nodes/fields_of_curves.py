@@ -159,11 +159,14 @@ def _voxels_near(line: np.ndarray, reach: float, voxel: float) -> _Near:
     half = 0.5 * np.sqrt(3.0) * wide
     kept, found = [], []
     inner = np.indices((LEAF,) * 3).reshape(3, -1).T * voxel
+    steps = np.diff(line, axis=0)
+    closed = bool(np.allclose(line[0], line[-1], rtol=0.0, atol=1e-6 * np.abs(np.ptp(line, axis=0)).max()))
     for leaf in np.unique((passed + sides).reshape(-1, 3), axis=0):
-        gap = _gaps(line[:-1], np.diff(line, axis=0), (leaf[None] + 0.5) * wide)[1][0]
+        gap = _gaps(line[:-1], steps, (leaf[None] + 0.5) * wide)[0]
         if gap.min() <= reach + voxel + half:
             kept.append(leaf)
-            found.append(_nearest(line, np.flatnonzero(gap <= gap.min() + 2.0 * half), leaf * wide + inner, wanted))
+            near = np.flatnonzero(gap <= gap.min() + 2.0 * half)
+            found.append(_nearest((line, steps, closed), near, leaf * wide + inner, wanted))
     keys = leaf_keys(LEAF * np.array(kept))
     order = np.argsort(keys)
     to_index = np.concatenate([np.eye(3) / voxel, np.zeros((3, 1))], axis=1)
@@ -181,26 +184,38 @@ def _thinned(line: np.ndarray, least: float) -> np.ndarray:
     return thin[np.concatenate([[True], apart])] if apart.any() else line[[0, -1]]
 
 
-def _gaps(a: np.ndarray, d: np.ndarray, spots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return where on pieces a + t d spots are nearest, t beyond their ends too, and how far away [m], shape (spots, pieces)."""
+def _gaps(a: np.ndarray, d: np.ndarray, spots: np.ndarray) -> np.ndarray:
+    """Return how far spots are from pieces a + t d of a line [m], shape (spots, pieces)."""
     square = np.einsum("ij,ij->i", d, d)
     along = spots @ d.T - np.einsum("ij,ij->i", a, d)
     apart = np.einsum("ij,ij->i", spots, spots)[:, None] - 2.0 * spots @ a.T + np.einsum("ij,ij->i", a, a)
     t = np.clip(along / square, 0.0, 1.0)
-    return along / square, np.sqrt(np.maximum(apart - t * (2.0 * along - t * square), 0.0))
+    return np.asarray(np.sqrt(np.maximum(apart - t * (2.0 * along - t * square), 0.0)))
 
 
-def _nearest(line: np.ndarray, pieces: np.ndarray, spots: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the distances of spots from a line, the ways there and its directions, NaN beyond the reach."""
-    a, d = line[pieces], np.diff(line, axis=0)[pieces]
+def _nearest(
+    whole: tuple[np.ndarray, np.ndarray, bool], pieces: np.ndarray, spots: np.ndarray, reach: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the distances of spots from a line, the ways there and its directions, NaN beyond the reach.
+
+    Args:
+        whole: Points of the line, the steps from each to the next, and whether it ends where it begins.
+        pieces: Those that may be nearest.
+        spots: Shape (n, 3) [m].
+        reach: [m].
+    """
+    from mpm_nodes.kernels.fields.nearest_pieces import nearest_pieces
+
+    line, steps, closed = whole
+    a, d = line[pieces], steps[pieces]
     middle = spots.mean(axis=0)  # so that squares are of the size of what they tell
-    raw, gaps = _gaps(a - middle, d, spots - middle)
-    best = np.argmin(gaps, axis=1)
-    raw = raw[np.arange(len(spots)), best]
+    ours, theirs = spots - middle, a - middle
+    best, raw = np.empty(len(spots), np.int64), np.empty(len(spots))
+    each = np.stack([np.einsum("ij,ij->i", first, second) for first, second in ((theirs, d), (d, d), (theirs, theirs))])
+    nearest_pieces(ours @ d.T, 2.0 * ours @ theirs.T, np.einsum("ij,ij->i", ours, ours), each, best, raw)
     way = a[best] + np.clip(raw, 0.0, 1.0)[:, None] * d[best] - spots
     gap = np.linalg.norm(way, axis=1)
     direction = d[best] / np.linalg.norm(d[best], axis=1)[:, None]
-    closed = np.allclose(line[0], line[-1], rtol=0.0, atol=1e-6 * np.abs(np.ptp(line, axis=0)).max())
     ahead, behind = pieces[best] == len(line) - 2, pieces[best] == 0
     beyond = np.zeros(len(spots), bool) if closed else ahead & (raw > 1.0) | behind & (raw < 0.0)
     way = np.where(beyond[:, None], way - np.einsum("ij,ij->i", way, direction)[:, None] * direction, way)
