@@ -237,7 +237,7 @@ DEFECTS = (
     ),
     Defect(
         "dropped copies turn about the origin",
-        "mpm_nodes/nodes/streams.py",
+        "mpm_nodes/nodes/drops.py",
         "offset = middle - rotation @ middle + ",
         "offset = 0.0 * middle + ",
         "tests/emit/test_drops_and_colours.py::test_copies_turn_about_their_own_middle",
@@ -335,7 +335,7 @@ DEFECTS = (
     ),
     Defect(
         "drops are there for a frame less",
-        "mpm_nodes/nodes/streams.py",
+        "mpm_nodes/nodes/drops.py",
         "sum(end + 1 - frame for frame in due)",
         "sum(end - frame for frame in due)",
         "tests/emit/test_before_the_cook.py::test_drops_count_for_the_frames_that_they_are_there",

@@ -29,6 +29,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.rigid_bodies",
     "mpm_nodes.nodes.secondary",
     "mpm_nodes.nodes.streams",
+    "mpm_nodes.nodes.drops",
     "mpm_nodes.nodes.measure",
     "mpm_nodes.nodes.collide",
     "mpm_nodes.nodes.collider_contacts",
