@@ -21,6 +21,8 @@ from mpm_nodes.terminal import plain
 
 SUPPORTED = ((3, 11), (3, 13))
 """First and last version of Python that the package installs with."""
+MUJOCO = 4
+"""First version of MuJoCo that moves bodies as ours are."""
 VECTOR_BITS = (("avx512f", 512), ("avx2", 256), ("avx", 256), ("sve2", 128), ("neon", 128), ("sse2", 128))
 BLENDER_SECONDS = 120.0
 
@@ -189,6 +191,15 @@ def _openvdb() -> Told:
     return "ok", f"OpenVDB {version} ({module.__file__})", ""
 
 
+def _bodies() -> Told:
+    if importlib.util.find_spec("mujoco") is None:
+        return "missing", "no rigid bodies: MuJoCo, which moves them, is not installed", 'pip install "mpm-nodes[bodies]"'
+    mujoco = importlib.import_module("mujoco")
+    state = "ok" if int(mujoco.__version__.split(".")[0]) >= MUJOCO else "broken"
+    cure = "" if state == "ok" else f'it is older than {MUJOCO}: pip install --upgrade "mpm-nodes[bodies]"'
+    return state, f"MuJoCo {mujoco.__version__} ({Path(mujoco.__file__).parent})", cure
+
+
 def _blender() -> Told:
     from mpm_nodes.preview.cycles import blender_problem
     from usd_io.openvdb_module import BLENDER_WHEELS, wheels_in_words
@@ -227,6 +238,7 @@ CHECKS: dict[str, Callable[[], Told]] = {
     "presets": _presets,
     "usd": _usd,
     "openvdb": _openvdb,
+    "bodies": _bodies,
     "blender": _blender,
 }
 NEEDED = ("python", "libraries", "threads", "kernel-cache")

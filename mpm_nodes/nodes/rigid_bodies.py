@@ -58,16 +58,16 @@ def rigid_body(
 ) -> Collider:
     """Let a collider move by itself: it falls, floats, is pushed by matter and pushes back. For explicit substeps.
 
-    Wire it into `solve.colliders`; `moved_body` puts it where the solve has moved it. Matter meets its surface, other bodies and
-    colliders meet analytic shapes as they are and meshes as their convex hulls (MuJoCo, Todorov et al. 2012); of two frictions
-    the larger counts there. Momentum of matter and bodies together is kept. Forces that push matter do not push it.
+    Wire it into `solve.colliders`; `moved_body` puts it where the solve has moved it. Matter, other bodies and colliders meet its
+    surface (MuJoCo, Todorov et al. 2012); of two frictions of bodies the larger counts. Momentum of matter and bodies together
+    is kept. Forces that push matter do not push it.
 
     Args:
         collider: Ball, box, capsule or mesh that bounds a volume; it begins where it stands as the solve begins.
         name: By which `moved_body` finds it.
         density: Of its volume, from which mass and inertia follow.
-        velocity: Of its centre of mass as it begins.
-        angular_velocity: About its centre of mass as it begins, a vector along the axis.
+        velocity: Of its centre of mass as it begins, added to that by the keys of its collider before.
+        angular_velocity: About its centre of mass as it begins, a vector along the axis, added to that by keys.
         restitution: Share of the speed with which it bounces off another body; matter has its own.
     """
     return dataclasses.replace(collider, rigid=RigidBody(name, density, velocity, angular_velocity, restitution), still=False)

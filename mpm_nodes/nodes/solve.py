@@ -189,7 +189,7 @@ def solve(
             for port, text in crowds(sources, emitters, ctx.settings.cell_size):
                 ctx.report("warning", where=port, message=text)
     if ctx.frame <= clock.origin:  # before it begins keys move what they move
-        solver.hold_rigid_bodies(colliders, again=True)
+        solver.hold_rigid_bodies(colliders, again=True, pace=clock.pace_at(clock.origin))
     activate(solver, active)
     if ctx.frame == ctx.settings.start and clock.origin > ctx.settings.end:
         message = f"the initial state is that of frame {start_frame}, after the last frame {ctx.settings.end}: nothing moves"
@@ -273,6 +273,10 @@ def _advance_frame(
     if held and not count_of(solver) and not any(stream.lasts_beyond(end) for stream in solver.matter.streams):
         message = f"no particle is left after frame {ctx.frame}, and none will come: walls that delete, a drain or a stage took all"
         ctx.report("warning", where="particles", message=f"{message}; move the walls, or give the last frames up")
+    rigid = solver.stores.get("rigid_bodies")
+    for name in [] if rigid is None else rigid.newly_fallen(solver.particles.box(), step.gravity):
+        message = f"rigid body '{name}' has fallen below all that it could meet, and falls on without a floor"
+        ctx.report("note", message=f"{message}; it shortens no substep")
     inside = solver.colliders.report(solver.particles)
     for name, count, depth in solver.share.inside(inside):
         if count:

@@ -31,7 +31,6 @@ from mpm_nodes.kernels.level_sets.level_set import (
     OWN_SPEED,
     PLATE,
     PLATES,
-    POSE,
     RULE,
     SHEETS,
     SIZES,
@@ -217,18 +216,19 @@ class ColliderSet(Store):
         """Bytes of packed level sets, and of what nodes were told by bodies."""
         return sum(array.nbytes for array in self._lattices) + self._told.nbytes
 
-    def limits(self, distance: float, gravity: float = 0.0) -> Iterator[tuple[Limit, str, float]]:
+    def limits(self, distance: float, gravity: float, particles: ParticleStore) -> Iterator[tuple[Limit, str, float]]:
         """Yield what limits dt: the limit, the collider's name, and the longest substep [s].
 
         Args:
             distance: How far a body may move in one substep [m].
             gravity: By which bodies that move by themselves may fall faster until then [m/s^2].
+            particles: What they may meet: a body that has half of the way to all that it may meet for itself may go as far.
         """
         if self.fastest > 0:
             yield SPEED, self.fastest_name, distance / self.fastest
         if self.rigid is not None:
-            for name, speed in self.rigid.speeds():
-                yield SPEED, name, time_to_travel(distance, speed, gravity)
+            for name, speed, clear in self.rigid.speeds(particles.box()):
+                yield SPEED, name, time_to_travel(distance + 0.5 * clear, speed, gravity)
         for collider in self.colliders:
             if math.isfinite(collider.dt_max):
                 yield OWN, collider.name, collider.dt_max
@@ -258,12 +258,17 @@ class ColliderSet(Store):
                 self.rigid.places[end],
             )
 
+    def place_for_bodies(self, time: float, dt: float) -> None:
+        """Show the bodies that move by themselves where all others are as a substep begins, and how they move in it."""
+        assert self.rigid is not None
+        self.pose(time, time + dt)
+        self.rigid.world.place_others(self._real, dt)
+
     def move_rigid_bodies(self, step: StepContext) -> None:
         """Move the bodies that move by themselves through the substep as if there were no matter."""
         if self.rigid is None:
             return
-        self.pose(step.time, step.time + step.dt)
-        self.rigid.world.place_others(self._real, POSE + 12)
+        self.place_for_bodies(step.time, step.dt)
         self.rigid.begin_move(step.time, step.dt, step.gravity)
 
     @contextmanager

@@ -226,6 +226,8 @@ class SubstepSolver:
         self.stores["colliders"] = ColliderSet(
             bodies, walls, self.matter.dtype, self.particles.origin, previous, clock, two_sided, rigid
         )
+        if rigid is not None:
+            self.colliders.place_for_bodies(self.time, 0.0)
         if self.colliders.sticks:
             refuse_untold_contacts(self.candidates.plans, "colliders: matter sticks to one by adhesion")
         if self.colliders.painted:
@@ -235,12 +237,13 @@ class SubstepSolver:
             refuse_plates(self.colliders)
         self.choose(self.candidates.index)
 
-    def hold_rigid_bodies(self, colliders: Sequence[Collider], *, again: bool = False) -> RigidBodies | None:
+    def hold_rigid_bodies(self, colliders: Sequence[Collider], *, again: bool = False, pace: float = 1.0) -> RigidBodies | None:
         """Return the state of those colliders that move by themselves, None where none does.
 
         Args:
             colliders: Those of the solve.
             again: Let them begin where they stand now, also where some did before.
+            pace: Simulated seconds per second of the shot, of the keys that moved them until now.
 
         Raises:
             MpmNodesError: These substeps, or several ranks, have none.
@@ -249,7 +252,7 @@ class SubstepSolver:
             return None
         if again or "rigid_bodies" not in self.stores:
             refuse_rigid_bodies(self.candidates.plans, self.share.several)
-            self.stores["rigid_bodies"] = RigidBodies(colliders)
+            self.stores["rigid_bodies"] = RigidBodies(colliders, pace)
         return cast("RigidBodies", self.stores["rigid_bodies"])
 
     def begin_frame(self, clock: FrameClock, colliders: Sequence[Collider], emitters: Sequence[Emitter]) -> None:

@@ -276,6 +276,14 @@ class ParticleStore(Store):
             return position
         return np.array(self.rows(name).T, order="C").reshape(self.count, *self.table[name].shape)
 
+    def box(self) -> np.ndarray:
+        """Return corners of a box that holds all particles, shape (2, 3) [m]; infinity and minus infinity where there are none."""
+        if not self.count:
+            return np.array([[np.inf] * 3, [-np.inf] * 3])
+        reach = max(self.drift, 2.0) + 2.0
+        ends = np.stack([self.block_coord.min(axis=0), self.block_coord.max(axis=0)])
+        return np.asarray(self.origin + self.h * (4.0 * ends + 3.5 + np.array([[-reach], [reach]])))
+
     def places_of(self, which: np.ndarray) -> np.ndarray:
         """Return places of some particles, by their places in memory [m], shape (n, 3), float64."""
         block = np.searchsorted(self.block_start, which, side="right") - 1

@@ -44,6 +44,7 @@ _MODULES = (
     "landing",
     "bodies",
     "rigid_bodies",
+    "rigid_contacts",
     "implicit",
     "implicit_contact",
     "implicit_flow",

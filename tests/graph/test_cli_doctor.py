@@ -25,18 +25,19 @@ def test_what_is_here(capsys, monkeypatch):
     code, found = told(capsys)
     assert code == 0 and set(found) == set(doctor.CHECKS)
     assert all(found[name]["state"] == "ok" and found[name]["needed"] for name in doctor.NEEDED), found
+    assert found["bodies"]["state"] == "ok" and found["bodies"]["text"].startswith("MuJoCo ")
     assert "a kernel ran" in found["threads"]["text"] and "bits" in found["processor"]["text"]
 
 
 def test_what_is_missing_has_a_cure(capsys, monkeypatch):
     """Without USD, OpenVDB and Blender the solver is well, each says how to get it, and `--need` makes one count."""
-    absent = ("pxr", "bpy", "openvdb", "pyopenvdb")
+    absent = ("pxr", "bpy", "openvdb", "pyopenvdb", "mujoco")
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name in absent else name)
     monkeypatch.setattr(openvdb_module, "openvdb_of_the_distribution", lambda root="/usr": None)
     monkeypatch.setattr(openvdb_module, "find_openvdb", openvdb_module.find_openvdb.__wrapped__)
     code, found = told(capsys)
     assert code == 0
-    assert all(found[name]["state"] == "missing" and found[name]["cure"] for name in ("usd", "openvdb", "blender")), found
+    assert all(found[name]["state"] == "missing" and found[name]["cure"] for name in ("usd", "openvdb", "blender", "bodies")), found
     assert cli.main(["doctor", "--need", "usd"]) == 1
     printed = capsys.readouterr().out
     assert '-> pip install "mpm-nodes[usd]"' in printed and "needed and not working: usd" in printed

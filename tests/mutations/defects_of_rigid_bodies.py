@@ -61,4 +61,25 @@ DEFECTS = (
         "return np.asarray(jacobian @ solved.T)",
         f"{_TESTS}::test_grains_fall_as_boulders_do",
     ),
+    Defect(
+        "colliders that keys move have no velocity for bodies",
+        "mpm_nodes/solver/rigid/world.py",
+        "            self._let_surfaces_move()",
+        "            pass",
+        f"{_TESTS}::test_bodies_alone[MovingSurfaces]",
+    ),
+    Defect(
+        "a bowl is met as its hull",
+        "mpm_nodes/solver/rigid/model.py",
+        "        convex = _is_convex(mujoco, points, triangles)",
+        "        convex = True",
+        f"{_TESTS}::test_bodies_alone[BodiesInHollows]",
+    ),
+    Defect(
+        "a body that falls out of the scene shortens substeps",
+        "mpm_nodes/solver/colliders.py",
+        "distance + 0.5 * clear, speed",
+        "distance, speed",
+        f"{_TESTS}::test_a_body_that_falls_out_of_the_scene_costs_nothing",
+    ),
 )

@@ -17,6 +17,7 @@ from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.plan import preflight
 from mpm_nodes.nodes.collide import collide_box, collide_capsule, collide_sphere
 from mpm_nodes.nodes.rigid_bodies import moved_body, rigid_body
+from mpm_nodes.solver.rigid.bodies import RigidBodies, speed_of_keys
 from mpm_nodes.solver.rigid.world import RigidWorld
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.walls import WallSet
@@ -30,13 +31,14 @@ from mpm_nodes.verification.rigid_bodies import (
     bodies_of,
     rigid,
 )
+from mpm_nodes.verification.rigid_contacts import BodiesInHollows, MovingSurfaces
 
 FIRST = FrameContext(1)
 
 
-@pytest.mark.parametrize("problem", [RigidBounces, RollingBall, HangingBodies])
+@pytest.mark.parametrize("problem", [RigidBounces, RollingBall, HangingBodies, MovingSurfaces, BodiesInHollows])
 def test_bodies_alone(problem):
-    """They fall, bounce, roll and slide."""
+    """They fall, bounce, roll and slide, on surfaces that move, and in hollows."""
     for record in problem().records():
         assert record.passed or record.known, record
 
@@ -58,7 +60,8 @@ def test_bodies_in_matter(problem):
 def world_of(*colliders, cell_size=0.1):
     """Return the bodies alone."""
     begins = [(each.shape.rotations[-1], each.shape.translations[-1]) for each in colliders]
-    return RigidWorld(colliders, begins, WallSet(None, np.zeros(3)), (np.zeros(3), cell_size))
+    still = np.zeros((sum(each.rigid is not None for each in colliders), 6))
+    return RigidWorld(colliders, begins, still, WallSet(None, np.zeros(3)), (np.zeros(3), cell_size))
 
 
 def test_mass_and_inertia_follow_from_the_shape():
@@ -298,24 +301,64 @@ def test_bodies_push_bodies_and_walls_hold_them():
     assert world.centres()[:, 1] == pytest.approx([0.1, 0.3], abs=0.004) and np.abs(world.twists()).max() < 0.01
 
 
-def test_a_body_bounds_the_substep():
-    """A fast body that meets no matter shortens the substep so that it does not pass through a cell."""
-    body = rigid(collide_sphere(FIRST, centre=(2.0, 2.0, 2.0), radius=0.1), 1000.0, velocity=(50.0, 0.0, 0.0))
-    run = SubstepSolver(cube(JELLY), "explicit_apic", cell_size=0.1, colliders=[body])
-    assert run.step() <= 0.5 * 0.1 / 50.0 * (1.0 + 1e-9)
+def test_a_body_bounds_the_substep_where_it_may_meet_something():
+    """A fast one passes through no cell of matter, and goes half of the way to it at once; matter is pushed as it comes."""
+    for place, most in ((0.45, 0.5 * 0.1), (2.0, 0.9)):
+        body = rigid(collide_sphere(FIRST, centre=(place, 0.15, 0.15), radius=0.1), 1000.0, velocity=(-50.0, 0.0, 0.0))
+        run = SubstepSolver(cube(JELLY), "explicit_apic", cell_size=0.1, colliders=[body], gravity=(0.0, 0.0, 0.0))
+        assert 0.3 * most <= 50.0 * run.step() <= most * (1.0 + 1e-9)
+        run.advance(0.06)
+        assert run.snapshot()["velocity"][:, 0].mean() < -1.0
+
+
+def test_a_body_that_falls_out_of_the_scene_costs_nothing():
+    """It falls past matter that stays, and past a ledge; then substeps are those of the matter. It is told once, not on a floor."""
+    from mpm_nodes.nodes.collide import collide_plane
+
+    ledge = collide_box(FIRST, centre=(5.0, -2.0, 0.0), size=(1.0, 0.2, 1.0))
+    ball = rigid(collide_sphere(FIRST, centre=(3.0, -60.0, 0.0), radius=0.1), 1000.0, velocity=(0.0, -40.0, 0.0))
+    for floor, told in (([], ["sphere"]), ([collide_plane(FIRST, centre=(0.0, -900.0, 0.0))], [])):
+        run = SubstepSolver(cube(JELLY), "explicit_apic", cell_size=0.1, colliders=[ball, ledge, *floor])
+        alone = SubstepSolver(cube(JELLY), "explicit_apic", cell_size=0.1)
+        assert [run.step() for _ in range(3)] == pytest.approx([alone.step() for _ in range(3)])
+        found = [bodies_of(run).newly_fallen(run.particles.box(), (0.0, -9.81, 0.0)) for _ in range(2)]
+        assert found == [told, []]
+    assert not bodies_of(run).world.fallen(run.particles.box(), np.zeros(3)).any()
 
 
 # ---------------------------------------------------------------- what a shot asks of them
 def test_keys_move_a_body_until_the_solve_begins():
-    """An animated drop is handed over at the start frame: before it the body follows its keys, after it they count no more."""
+    """An animated drop is handed over at the start frame: before it the body follows its keys, after it they count no more, but
+    for the speed that it has by them."""
     graph = splash(start_frame=4)
     keys = [[1, [0.02, 1.5, 0.0], "linear"], [4, [0.02, 0.5, 0.0], "linear"], [5, [9.0, 9.0, 0.0], "linear"]]
     graph.nodes["box"].knobs["centre"] = {"keys": keys}
-    plain, cook = Evaluator(splash()), Evaluator(graph)
+    cook = Evaluator(graph)
     heights = [cook.value("there", frame).mesh.points[:, 1].mean() for frame in range(1, 5)]
     assert heights == pytest.approx([1.5, 1.5 - 1.0 / 3.0, 1.5 - 2.0 / 3.0, 0.5])
+    speed = -1.0 / 3.0 * 24.0  # that of the keys goes on, and the velocity of the body is added
+    thrown = splash()
+    thrown.nodes["body"].knobs["velocity"] = (0.0, -2.0 + speed, 0.0)
+    plain = Evaluator(thrown)
     for frame in (5, 6):
         assert cook.value("there", frame).mesh.points == pytest.approx(plain.value("there", frame - 3).mesh.points, abs=1e-4)
+
+
+def test_keys_that_turn_a_body_set_it_spinning():
+    """A turn by 90 degrees and a way of 1 m in half a second of the shot, in slow motion: twice as fast."""
+    half = np.sqrt(0.5)
+    box = collide_box(FIRST, size=(0.2, 0.4, 0.6))
+    shape = dataclasses.replace(
+        box.shape,
+        pose_times=np.array([0.0, 0.5]),
+        rotations=np.array([[1.0, 0.0, 0.0, 0.0], [-half, 0.0, -half, 0.0]]),
+        translations=np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]),
+    )
+    assert speed_of_keys(shape) == pytest.approx([2.0, 0.0, 0.0, 0.0, np.pi, 0.0])
+    body = rigid(dataclasses.replace(box, shape=shape), 1000.0, velocity=(0.0, 3.0, 0.0))
+    bodies = RigidBodies([body], pace=0.5)
+    bodies.begin_frame([body], WallSet(None, np.zeros(3)), np.zeros(3), 0.1, 0.0)
+    assert bodies.world.twists()[0] == pytest.approx([4.0, 3.0, 0.0, 0.0, 2.0 * np.pi, 0.0])
 
 
 def test_a_moved_body_is_a_collider_of_another_solve(tmp_path):
@@ -510,7 +553,7 @@ def test_a_model_serves_while_nothing_changes():
 
     def world(collider, before=None):
         begins = [(collider.shape.rotations[-1], collider.shape.translations[-1])]
-        return RigidWorld([collider], begins, WallSet(None, np.zeros(3)), (np.zeros(3), 0.1), before)
+        return RigidWorld([collider], begins, np.zeros((1, 6)), WallSet(None, np.zeros(3)), (np.zeros(3), 0.1), before)
 
     first = world(hung(1.0))
     assert world(hung(1.0), first)._model is first._model and world(hung(2.0), first)._model is not first._model

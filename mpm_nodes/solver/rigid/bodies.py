@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +17,16 @@ from mpm_nodes.solver.stores import Saved, Store
 if TYPE_CHECKING:
     from mpm_nodes.solver.walls import WallSet
 
-__all__ = ["RigidBodies", "two_poses"]
+__all__ = ["RigidBodies", "speed_of_keys", "two_poses"]
 
 
 class RigidBodies(Store):
     """All rigid bodies of a solve. Their model follows from a frame's colliders alone, so that a solve that resumes has the same.
 
     Args:
-        colliders: Those of the solve as it begins: the bodies begin where the frame ends that these were made for.
+        colliders: Those of the solve as it begins: the bodies begin where the frame ends that these were made for, as fast as
+            keys moved them then.
+        pace: Simulated seconds per second of the shot in that frame.
 
     Attributes:
         names_of_bodies: The names of the rigid ones.
@@ -34,7 +37,7 @@ class RigidBodies(Store):
 
     lasts = True
 
-    def __init__(self, colliders: Sequence[Collider]) -> None:
+    def __init__(self, colliders: Sequence[Collider], pace: float = 1.0) -> None:
         self.names_of_bodies = tuple(each.rigid.name for each in colliders if each.rigid is not None)
         self._joints = tuple(_joint_of(each.rigid) for each in colliders if each.rigid is not None)
         self._world: RigidWorld | None = None
@@ -44,7 +47,9 @@ class RigidBodies(Store):
         self.turns = np.array([[shape.rotations[end] for shape in shapes] for end in (0, -1)])
         self.places = np.array([[shape.translations[end] for shape in shapes] for end in (0, -1)])
         self._first = self.turns[1].copy(), self.places[1].copy()
+        self._carried = np.array([speed_of_keys(shape) for shape in shapes]) / pace
         self._begun = self.turns[0].copy(), self.places[0].copy()
+        self._fallen: set[str] = set()
 
     @property
     def world(self) -> RigidWorld:
@@ -55,7 +60,8 @@ class RigidBodies(Store):
     def begin_frame(self, colliders: Sequence[Collider], walls: WallSet, origin: np.ndarray, cell_size: float, time: float) -> None:
         """Make the model of a frame, with the bodies where they are."""
         state = self._state()
-        self._world = RigidWorld(colliders, [*zip(*self._first, strict=True)], walls, (origin, cell_size), self._world)
+        begins = [*zip(*self._first, strict=True)]
+        self._world = RigidWorld(colliders, begins, self._carried, walls, (origin, cell_size), self._world)
         if len(state):
             self._world.come_back(state)
         self.times[:] = time
@@ -82,10 +88,23 @@ class RigidBodies(Store):
         same = (self.turns[0] * self.turns[1]).sum(axis=1, keepdims=True) >= 0.0
         self.turns[1] = np.where(same, self.turns[1], -self.turns[1])
 
-    def speeds(self) -> Iterator[tuple[str, float]]:
-        """Yield the name of each body, and a bound on the speed of its points [m/s]."""
-        for name, twist, reach in zip(self.names_of_bodies, self.world.twists(), self.world.reach, strict=True):
-            yield name, float(np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) * reach)
+    def speeds(self, matter: np.ndarray) -> Iterator[tuple[str, float, float]]:
+        """Yield the name of each body, a bound on the speed of its points [m/s], and how far off it meets nothing [m].
+
+        Args:
+            matter: Corners of a box around the matter [m], shape (2, 3).
+        """
+        world = self.world
+        clearances = world.clearances(matter)
+        for name, twist, reach, clear in zip(self.names_of_bodies, world.twists(), world.reach, clearances, strict=True):
+            yield name, float(np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) * reach), float(clear)
+
+    def newly_fallen(self, matter: np.ndarray, gravity: Sequence[float]) -> list[str]:
+        """Return the names of bodies that have fallen below all that they could meet (see `RigidWorld.fallen`), each once."""
+        fallen = self.world.fallen(matter, np.array(gravity, float))
+        names = [name for name, gone in zip(self.names_of_bodies, fallen, strict=True) if gone and name not in self._fallen]
+        self._fallen.update(names)
+        return names
 
     def kind(self) -> dict[str, Any]:
         """See `Store`."""
@@ -94,7 +113,7 @@ class RigidBodies(Store):
     def save(self, skip: Collection[str] = (), *, copy: bool = True) -> Saved:
         """See `Store`."""
         tables = {"state": self._state(), "turns": self.turns, "places": self.places, "times": self.times}
-        tables |= {"first turns": self._first[0], "first places": self._first[1]}
+        tables |= {"first turns": self._first[0], "first places": self._first[1], "carried": self._carried}
         return Saved({}, {}, {name: table.copy() if copy else table for name, table in tables.items()})
 
     def restore(self, saved: Saved) -> None:
@@ -102,6 +121,7 @@ class RigidBodies(Store):
         self._restored = saved.tables["state"].copy()
         self.turns, self.places, self.times = (saved.tables[name].copy() for name in ("turns", "places", "times"))
         self._first = saved.tables["first turns"].copy(), saved.tables["first places"].copy()
+        self._carried = saved.tables["carried"].copy()
         if self._world is not None:
             self._world.come_back(self._restored)
 
@@ -117,6 +137,23 @@ def _joint_of(rigid: RigidBody) -> str:
         return f"{rigid.name} free"
     by = f" by {joint.parent}" if joint.parent else ""
     return f"{rigid.name} {joint.kind.value}{by}{' with a motor' if joint.strength > 0.0 else ''}"
+
+
+def speed_of_keys(shape: PosedLevelSets) -> np.ndarray:
+    """Return how fast keys move a shape at their end, its frame's (v, w) per second of the shot, shape (6,) [m/s, rad/s]."""
+    times = shape.pose_times
+    if len(times) < 2 or not times[-1] > times[-2]:
+        return np.zeros(6)
+    before, after = shape.rotations[-2:]
+    w, x, y, z = before * (1.0, -1.0, -1.0, -1.0)
+    a, b, c, d = after
+    turn = np.array([a * w - b * x - c * y - d * z, a * x + b * w + c * z - d * y, a * y - b * z + c * w + d * x])
+    turn = np.append(turn, a * z + b * y - c * x + d * w)
+    turn *= 1.0 if turn[0] >= 0.0 else -1.0
+    sine = float(np.linalg.norm(turn[1:]))
+    angle = 2.0 * math.atan2(sine, turn[0])
+    spin = turn[1:] * (angle / sine if sine > 0.0 else 0.0)
+    return np.concatenate([shape.translations[-1] - shape.translations[-2], spin]) / (times[-1] - times[-2])
 
 
 def two_poses(shape: PosedLevelSets) -> PosedLevelSets:

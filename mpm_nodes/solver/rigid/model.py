@@ -1,4 +1,9 @@
-"""MuJoCo's model of colliders: shapes, masses, joints, and how contacts among them give way."""
+"""MuJoCo's model of colliders: shapes, masses, joints, and how contacts among them give way.
+
+Balls, boxes, capsules, planes and convex meshes meet as what they are. Of other meshes the triangles meet: a rigid flex of MuJoCo,
+a skin with a radius, which is half of the thickness of a sheet. With its signed distances of meshes (4.0) a bowl sank into a slab
+by a third of its edge, and a convex decomposition (CoACD) would be a library more.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import Collider, JointKind, MpmNodesError, RigidJoint
+from mpm_nodes.data import Collider, InputError, JointKind, MpmNodesError, RigidJoint
 from mpm_nodes.kernels.level_sets.level_set import BOX, CAPSULE, PLANE, SPHERE
 from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate
 
-__all__ = ["fingerprint", "mass_unit", "model_of", "wall_name"]
+__all__ = ["box_of", "fingerprint", "mass_unit", "model_of", "wall_name"]
 
 SAG = 0.01
 """How deep a body sinks into another by its own weight [cells]: contacts of bodies are stiff springs."""
@@ -27,8 +32,10 @@ UPRIGHT = (math.sqrt(0.5), -math.sqrt(0.5), 0.0, 0.0)
 """Turn from our planes and capsules, which stand along y, to MuJoCo's, along z."""
 ANALYTIC = (SPHERE, BOX, CAPSULE, PLANE)
 """Shapes that MuJoCo has."""
-FLAT = 1e-4
-"""Share of its width to which a mesh lies in a plane that is taken to do so."""
+CONVEX = 0.99
+"""Share of its hull's volume from which on a mesh is met as its hull; one with less, by its triangles."""
+SKIN = 0.05
+"""Radius of the edges of triangles that bodies meet [cells]."""
 SLIPS = 0.01
 """Share of its speed by which a motor that works as hard as it can lags behind."""
 
@@ -189,7 +196,7 @@ def _add_shape(mujoco: Any, spec: Any, b: int, collider: Collider, measures: tup
     """Add the shape of a collider to its body; `measures` are the grid spacing [m] and the unit of mass [kg]."""
     cell_size, unit = measures
     rigid, shape = collider.rigid, collider.shape
-    given: dict[str, Any] = {"friction": (collider.friction, 0.0, 0.0)}
+    given: dict[str, Any] = {}
     if shape.kind == SPHERE:
         given |= {"type": mujoco.mjtGeom.mjGEOM_SPHERE, "size": (shape.sizes[0], 0.0, 0.0)}
     elif shape.kind == BOX:
@@ -201,30 +208,87 @@ def _add_shape(mujoco: Any, spec: Any, b: int, collider: Collider, measures: tup
     elif collider.mesh is None and rigid is None:
         return  # there is nothing to meet
     else:
-        _add_mesh(mujoco, spec, b, collider)
-        given |= {"type": mujoco.mjtGeom.mjGEOM_MESH, "meshname": str(b)}
-    geom = spec.body(str(b)).add_geom(**given)
-    geom.solimp = (0.95, 0.95, SOFT * cell_size, 0.5, 2.0)
-    if rigid is None:
-        geom.solmix = 0.0
-        return
-    geom.density = rigid.density / unit
-    damping = _damping(rigid.restitution)
-    geom.solref = (1.0 / (damping * math.sqrt(WEIGHT / (SAG * cell_size))), damping)
+        given |= _add_mesh(mujoco, spec, b, collider, cell_size)
+    body, parts = spec.body(str(b)), []
+    if given:
+        parts.append(body.add_geom(**given))
+        if rigid is not None:
+            parts[0].density = rigid.density / unit
+    parts += [flex for flex in spec.flexes if flex.name == str(b)]
+    for part in parts:
+        part.friction = (collider.friction, 0.0, 0.0)
+        part.solimp = (0.95, 0.95, SOFT * cell_size, 0.5, 2.0)
+        if rigid is None:
+            part.solmix = 0.0
+        else:
+            damping = _damping(rigid.restitution)
+            part.solref = (1.0 / (damping * math.sqrt(WEIGHT / (SAG * cell_size))), damping)
 
 
-def _add_mesh(mujoco: Any, spec: Any, b: int, collider: Collider) -> None:
-    """Add the mesh of a collider in the collider's own frame, as triangles."""
-    mesh, shape = collider.mesh, collider.shape
+def _add_mesh(mujoco: Any, spec: Any, b: int, collider: Collider, cell_size: float) -> dict[str, Any]:
+    """Add the mesh of a collider in the collider's own frame: as a hull where it is convex, else as triangles that bodies meet.
+
+    Returns what the geometry of its body takes, nothing where it needs none.
+    """
+    mesh = collider.mesh
     if mesh is None:
         raise MpmNodesError(f"rigid_body: collider '{collider.name}' has no mesh to weigh; take another collide node")
-    points, added = _own_points(collider), spec.add_mesh(name=str(b))
-    if collider.rigid is None:  # its hull is all that counts
-        added.uservert = _thickened(points, shape).ravel()
-        return
-    repaired = solid_mesh(points, triangulate(mesh.counts, mesh.indices)[0], collider.name)
-    added.uservert, added.userface = repaired.extended(points).ravel(), repaired.triangles.ravel()
+    points, triangles = _own_points(collider), triangulate(mesh.counts, mesh.indices)[0]
+    radius, convex = SKIN * cell_size, False
+    try:
+        repaired = solid_mesh(points, triangles, collider.name)
+        points, triangles = repaired.extended(points), repaired.triangles
+        convex = _is_convex(mujoco, points, triangles)
+    except InputError:
+        if collider.rigid is not None:
+            raise
+        radius = max(radius, float(-min((part.values.min() for part in collider.shape.level_sets), default=0.0)))
+    if not convex:  # a skin of triangles
+        flex = spec.add_flex(name=str(b))
+        flex.dim, flex.radius, flex.vertbody, flex.condim = 2, radius, [str(b)], 3
+        flex.selfcollide = mujoco.mjtFlexSelf.mjFLEXSELF_NONE
+        flex.vert, flex.elem = points.ravel(), triangles.ravel().astype(np.int32)
+        if collider.rigid is None:
+            return {}
+    added = spec.add_mesh(name=str(b))
+    added.uservert, added.userface = points.ravel(), triangles.ravel()
     added.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_EXACT
+    meets = {} if convex else {"contype": 0, "conaffinity": 0}
+    return {"type": mujoco.mjtGeom.mjGEOM_MESH, "meshname": str(b), **meets}
+
+
+def _is_convex(mujoco: Any, points: np.ndarray, triangles: np.ndarray) -> bool:
+    """Return whether a mesh that bounds a volume is its hull."""
+    spec = mujoco.MjSpec()
+    inertias = mujoco.mjtMeshInertia.mjMESH_INERTIA_EXACT, mujoco.mjtMeshInertia.mjMESH_INERTIA_CONVEX
+    size = float(np.ptp(points, axis=0).max())
+    for n, inertia in enumerate(inertias):
+        mesh = spec.add_mesh(name=str(n))
+        mesh.uservert, mesh.userface, mesh.inertia = (points / size).ravel(), triangles.ravel(), inertia
+        body = spec.worldbody.add_body(name=str(n))
+        body.add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname=str(n))
+    try:
+        mass = spec.compile().body_mass
+    except ValueError:  # what is wrong with it is told when it is added
+        return True
+    return bool(mass[1] >= CONVEX * mass[2])
+
+
+def box_of(collider: Collider) -> np.ndarray | None:
+    """Return corners of a box around a collider in its own frame, shape (2, 3) [m]; None of a plane, or where there is no mesh."""
+    kind, sizes = collider.shape.kind, collider.shape.sizes
+    if kind == SPHERE:
+        half = np.full(3, sizes[0])
+    elif kind == BOX:
+        half = np.array(sizes)
+    elif kind == CAPSULE:
+        half = np.array([sizes[0], sizes[0] + sizes[1], sizes[0]])
+    elif kind == PLANE or collider.mesh is None or not len(collider.mesh.points):
+        return None
+    else:
+        points = _own_points(collider)
+        return np.array([points.min(axis=0), points.max(axis=0)])
+    return np.array([-half, half])
 
 
 def _own_points(collider: Collider) -> np.ndarray:
@@ -236,15 +300,6 @@ def _own_points(collider: Collider) -> np.ndarray:
     mujoco.mju_quat2Mat(turn, shape.rotations[-1])
     own = (mesh.points - shape.translations[-1]) @ turn.reshape(3, 3)
     return own.astype(np.float32).astype(np.float64)
-
-
-def _thickened(points: np.ndarray, shape: Any) -> np.ndarray:
-    """Return points of a mesh; of one that is flat both of its sides, as far apart as its level set is thick."""
-    _, wide, axes = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)
-    if wide[2] > FLAT * wide[0]:
-        return points
-    deep = max(float(-min(part.values.min() for part in shape.level_sets)), FLAT * float(np.ptp(points, axis=0).max()))
-    return np.concatenate([points - deep * axes[2], points + deep * axes[2]])
 
 
 def _damping(restitution: float) -> float:

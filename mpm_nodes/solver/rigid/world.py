@@ -13,7 +13,8 @@ import numpy as np
 
 from mpm_nodes.data import Collider, RigidBody
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
-from mpm_nodes.solver.rigid.model import fingerprint, mass_unit, model_of, wall_name
+from mpm_nodes.kernels.level_sets.level_set import PLANE, POSE
+from mpm_nodes.solver.rigid.model import box_of, fingerprint, mass_unit, model_of, wall_name
 
 if TYPE_CHECKING:
     from mpm_nodes.solver.walls import WallSet
@@ -27,6 +28,7 @@ class RigidWorld:
     Args:
         colliders: All of the solve; those with a `rigid` move by themselves.
         begins: Quaternion (w, x, y, z) and place [m] of each of these as the solve begins.
+        carried: How fast keys moved the frame of each until then, (v, w), shape (n, 6) [m/s, rad/s].
         walls: Walls of the domain.
         measures: Point that walls are measured from [m], and grid spacing h [m]: contacts among bodies give way by a small part
             of it.
@@ -45,6 +47,7 @@ class RigidWorld:
         self,
         colliders: Sequence[Collider],
         begins: Sequence[tuple[np.ndarray, np.ndarray]],
+        carried: np.ndarray,
         walls: WallSet,
         measures: tuple[np.ndarray, float],
         before: RigidWorld | None = None,
@@ -64,21 +67,25 @@ class RigidWorld:
         self._data = mujoco.MjData(self._model)
         numbers = [self._model.body(str(b)).id for b in range(len(colliders))]
         self._bodies = np.array(numbers, np.int64)[self.places]
+        self._numbers, self._floors = numbers, [b for b, each in enumerate(colliders) if each.shape.kind == PLANE]
+        self._boxes = {b: box for b, box in enumerate(map(box_of, colliders)) if box is not None}
         self._mocaps = [int(self._model.body_mocapid[numbers[b]]) for b in self._moved]
         self._planes = [int(self._model.body(wall_name(side)).mocapid[0]) for side in self._sides]
         self._kind = mujoco.mjtState.mjSTATE_INTEGRATION
         self._start = np.empty(mujoco.mj_stateSize(self._model, self._kind))
         joints = [each.rigid.joint for each in colliders if each.rigid is not None and each.rigid.joint is not None]
         self._speeds = np.array([joint.speed for joint in joints if joint.strength > 0.0])
-        self._begin([each.rigid for each in colliders if each.rigid is not None])
+        self._drift: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+        self._begin([each.rigid for each in colliders if each.rigid is not None], carried)
         self.reach = np.array([self._reach(body) for body in self._bodies])
 
-    def _begin(self, bodies: Sequence[RigidBody]) -> None:
-        """Let the bodies begin where their colliders are, as fast as they are to be, or as their joints let them."""
+    def _begin(self, bodies: Sequence[RigidBody], carried: np.ndarray) -> None:
+        """Let the bodies begin where their colliders are, as fast as keys and their own velocity say, or their joints let them."""
         data = self._data
         data.ctrl[:] = self._speeds
         self._library.mj_forward(self._model, data)
-        twists = np.array([(*each.velocity, *each.angular_velocity) for each in bodies])
+        twists = np.array([(*each.velocity, *each.angular_velocity) for each in bodies]) + carried
+        twists[:, :3] += np.cross(carried[:, 3:], self.centres() - data.xpos[self._bodies])
         data.qvel[:] = np.linalg.lstsq(np.concatenate(self._jacobians()), twists.ravel(), rcond=None)[0]
         self._library.mj_forward(self._model, data)
         self.go_on()
@@ -131,26 +138,33 @@ class RigidWorld:
         return self._unit * found
 
     # ---------------------------------------------------------------- moving
-    def place_others(self, bodies_real: np.ndarray, pose_at: int) -> None:
-        """Put colliders and walls where the substep ends.
+    def place_others(self, bodies_real: np.ndarray, dt: float) -> None:
+        """Put colliders and walls where the substep begins, and note how they move.
 
         Args:
             bodies_real: `Bodies.real`, posed.
-            pose_at: Column of the pose at the end: nine of the turn, three of the place.
+            dt: The substep [s]; 0: they stand.
         """
         mujoco, data = self._library, self._data
+        self._drift.clear()
         for number, b in zip(self._mocaps, self._moved, strict=True):
-            row = bodies_real[b, pose_at : pose_at + 12]
-            mujoco.mju_mat2Quat(data.mocap_quat[number], np.ascontiguousarray(row[:9]))
-            data.mocap_pos[number] = row[9:] + self._origin
+            first, last = bodies_real[b, POSE : POSE + 12], bodies_real[b, POSE + 12 : POSE + 24]
+            mujoco.mju_mat2Quat(data.mocap_quat[number], np.ascontiguousarray(first[:9]))
+            data.mocap_pos[number] = first[9:] + self._origin
+            if dt > 0.0 and not np.array_equal(first, last):
+                turned = last[:9].reshape(3, 3) @ first[:9].reshape(3, 3).T - np.eye(3)
+                self._drift[self._numbers[b]] = turned / dt, data.mocap_pos[number].copy(), (last[9:] - first[9:]) / dt
         for number, side in zip(self._planes, self._sides, strict=True):
             axis, high = side >> 1, side & 1
-            normal = np.zeros(3)
+            normal, speed = np.zeros(3), float(self._walls.rules[7 + side])
             normal[axis] = 1.0 - 2.0 * high
             mujoco.mju_quatZ2Vec(data.mocap_quat[number], normal)
             place = np.zeros(3)
-            place[axis] = self._walls.box[high, axis] + self._origin[axis]
+            place[axis] = self._walls.box[high, axis] + self._origin[axis] - speed * dt
             data.mocap_pos[number] = place
+            if dt > 0.0 and speed:
+                self._drift[int(self._model.body(wall_name(side)).id)] = np.zeros((3, 3)), place, speed * np.abs(normal)
+        mujoco.mj_kinematics(self._model, data)
 
     def advance(self, dt: float, gravity: Sequence[float], impulses: np.ndarray) -> None:
         """Move the bodies by a substep, from where they were as it began.
@@ -167,8 +181,30 @@ class RigidWorld:
         model.opt.timestep, model.opt.gravity[:] = dt, gravity
         data.xfrc_applied[:] = 0.0
         data.xfrc_applied[self._bodies] = impulses / (self._unit * dt)
-        mujoco.mj_step(model, data)
+        mujoco.mj_step1(model, data)
+        if self._drift:
+            self._let_surfaces_move()
+        mujoco.mj_step2(model, data)
         mujoco.mj_forward(model, data)
+
+    def _let_surfaces_move(self) -> None:
+        """Let contacts see how fast the surfaces of colliders and walls move, which MuJoCo puts to places without a velocity.
+
+        The reference acceleration of a contact is - B (v2 - v1) and a spring, in the axes of the contact.
+        """
+        model, data = self._model, self._data
+        for contact in data.contact:
+            if contact.efc_address < 0:
+                continue
+            apart = np.zeros(3)
+            for end, sign in ((0, -1.0), (1, 1.0)):
+                geom, flex = int(contact.geom[end]), int(contact.flex[end])
+                body = int(model.geom_bodyid[geom] if geom >= 0 else model.flex_vertbodyid[model.flex_vertbodyadr[flex]])
+                if body in self._drift:
+                    turned, place, shift = self._drift[body]
+                    apart += sign * (turned @ (contact.pos - place) + shift)
+            rows = slice(contact.efc_address, contact.efc_address + contact.dim)
+            data.efc_aref[rows] -= data.efc_KBIP[rows, 1] * (contact.frame.reshape(3, 3) @ apart)[: contact.dim]
 
     def kick(self, impulses: np.ndarray) -> None:
         """Give the bodies impulses where they are now (see `advance`)."""
@@ -196,3 +232,55 @@ class RigidWorld:
             self._library.mj_jacBodyCom(self._model, self._data, moves, turns, body)
             found.append(np.concatenate([moves, turns]))
         return found
+
+    # ---------------------------------------------------------------- what is near
+    def clearances(self, matter: np.ndarray) -> np.ndarray:
+        """Return how far each body is at least from matter, colliders, walls and other bodies, shape (n,) [m].
+
+        Args:
+            matter: Corners of a box around the matter [m], shape (2, 3).
+        """
+        model, data, centres = self._model, self._data, self.centres()
+        apart = np.full(len(centres), np.inf)
+        if np.isfinite(matter).all():
+            apart = np.minimum(apart, _off_box(centres, matter))
+        weld, parent = model.body_weldid, model.body_parentid
+        for b, number in enumerate(self._numbers):
+            if b not in self._boxes and b not in self._floors:
+                continue
+            own = (centres - data.xpos[number]) @ data.xmat[number].reshape(3, 3)
+            off = _off_box(own, self._boxes[b]) if b in self._boxes else own[:, 1]
+            one, others = weld[number], weld[self._bodies]
+            joined = (others == one) | (weld[parent[others]] == one) | (others == weld[parent[one]])
+            apart = np.minimum(apart, np.where(joined & (one > 0) & (others > 0), np.inf, off))
+        for side in self._sides:
+            axis, high = side >> 1, side & 1
+            off = (1.0 - 2.0 * high) * (centres[:, axis] - self._walls.box[high, axis] - self._origin[axis])
+            apart = np.minimum(apart, off)
+        return np.maximum(apart - self.reach, 0.0)
+
+    def fallen(self, matter: np.ndarray, gravity: np.ndarray) -> np.ndarray:
+        """Return which bodies have fallen below matter, colliders and walls, and fall on, shape (n,).
+
+        Args:
+            matter: Corners of a box around the matter [m], shape (2, 3).
+            gravity: [m/s^2], shape (3,).
+        """
+        model, data, centres = self._model, self._data, self.centres()
+        down = gravity / max(float(np.linalg.norm(gravity)), 1e-300)
+        floors = [data.xmat[self._numbers[b]].reshape(3, 3)[:, 1] for b in self._floors]
+        floors += [np.eye(3)[side >> 1] * (1.0 - 2.0 * (side & 1)) for side in self._sides]
+        if not gravity.any() or any(normal @ down < -1e-6 for normal in floors):
+            return np.zeros(len(centres), bool)
+        lowest = np.array([(matter * down).max(axis=0).sum() if np.isfinite(matter).all() else -np.inf])
+        others = [(b, self._numbers[b]) for b in self._boxes if b not in self.places]
+        for b, number in others:
+            own, box = data.xmat[number].reshape(3, 3).T @ down, self._boxes[b]
+            lowest = np.maximum(lowest, data.xpos[number] @ down + (box * own).max(axis=0).sum())
+        free = np.array([model.body_dofnum[root] == 6 for root in model.body_rootid[self._bodies]])
+        return (centres @ down - self.reach > lowest) & (self.twists()[:, :3] @ down > 0.0) & free
+
+
+def _off_box(places: np.ndarray, box: np.ndarray) -> np.ndarray:
+    """Return the distances of places, shape (n, 3), from a box, 0 in it [m]."""
+    return np.asarray(np.linalg.norm(np.maximum(np.maximum(box[0] - places, places - box[1]), 0.0), axis=1))

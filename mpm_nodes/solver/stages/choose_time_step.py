@@ -124,7 +124,7 @@ def _own_limits(
     """Yield the limits of motion and matter: what it is, what it is due to, and the longest substep [s]."""
     h, gravity = step.cell_size, math.hypot(*step.gravity)
     yield LONGEST, "", step.dt_max
-    yield from colliders.limits(cfl * h, gravity)
+    yield from colliders.limits(cfl * h, gravity, particles)
     for law, speed, gradient, wave in particles.law_limits():
         yield TRAVEL, law.label, time_to_travel(cfl * h, speed, gravity)
         if gradient > 0:
