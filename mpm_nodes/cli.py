@@ -40,6 +40,7 @@ COMMANDS = (
     "export",
     "check",
     "clean",
+    "forces",
     "farm",
     "join",
     "kernels",

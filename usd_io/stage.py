@@ -18,6 +18,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from pxr import Sdf, Tf, Usd
 from mpm_nodes.data import Collider, InputError, LevelSet, Mesh, OutputError, Particles
 from usd_io.bounds import FLOOR_LOOK, active_box, bulk, floor_of, read_bounds, store_bounds, widen_bounds
 from usd_io.clips import author_clips, forget_clips
+from usd_io.forces import add_forces
 from usd_io.layers import LOOKS_KEY, PROVENANCE, STILL, outlive, set_sample, set_units, unique_name
 from usd_io.looks import BODIES, add_looks
 from usd_io.meshes import add_mesh, add_mesh_per_material
@@ -105,6 +107,7 @@ class FrameContent(NamedTuple):
         width_scale: Drawn diameter over the diameter of a particle's own volume.
         precision: Most that packed positions of particles may be off [m]; 0 stores them exactly.
         mesh_per_material: `mesh` is an Xform with a Mesh for each of several materials in place of subsets.
+        forces: By the name of a collider force [N] and torque [N m] on it, shape (2, 3), see `add_forces`.
     """
 
     particles: Particles | None = None
@@ -115,6 +118,7 @@ class FrameContent(NamedTuple):
     width_scale: float = 1.0
     precision: float = 0.0
     mesh_per_material: bool = False
+    forces: Mapping[str, np.ndarray] = MappingProxyType({})
 
 
 def frame_layer(
@@ -133,7 +137,7 @@ def frame_layer(
         content: What the frame shows.
         held: Prims of still colliders that have a layer of their own (`still_layer`).
     """
-    particles, mesh, volumes, colliders, attributes, width_scale, precision, apart = content
+    particles, mesh, volumes, colliders, attributes, width_scale, precision, apart, forces = content
     layer = Sdf.Layer.CreateAnonymous("frame.usdc")
     layer.defaultPrim = names.name
     set_units(layer, fps, number, number)
@@ -160,6 +164,8 @@ def frame_layer(
         if path not in held:
             add_mesh(layer, path, shown, number)
             layer.GetPrimAtPath(path).customData = {LOOKS_KEY: _body_look(shown, collider)}
+        if collider.name in forces:
+            add_forces(layer, path, forces[collider.name], number)
     extents = [extent for extent, _ in bodies]
     set_sample(prim, "extentsHint", Sdf.ValueTypeNames.Float3Array, extents_hint(matter, extents), number)
     _end_blur(layer, number)

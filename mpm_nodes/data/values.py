@@ -350,21 +350,24 @@ class RigidBody:
 
 @dataclass(frozen=True, eq=False)
 class RigidMotion:
-    """Where the rigid bodies of a solve are.
+    """Where the rigid bodies of a solve are, and what the matter does to all of its colliders.
 
     Attributes:
         poses: By the name of a body the quaternions (w, x, y, z), shape (2, 4), and the places [m], shape (2, 3), of its own frame,
             as the frame of the shot begins and ends.
         times: Seconds of the shot of both.
+        forces: By the name of a collider the mean force [N] on it over the frame and the mean torque about its centre [N m], shape
+            (2, 3); where the solve tells them. Colliders of one name are not in it.
     """
 
     poses: Mapping[str, tuple[np.ndarray, np.ndarray]]
     times: tuple[float, float]
+    forces: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return sum(part.nbytes for pose in self.poses.values() for part in pose)
+        return sum(part.nbytes for pose in (*self.poses.values(), self.forces.values()) for part in pose)
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return JSON-able facts and arrays, as caches and checkpoints store them."""

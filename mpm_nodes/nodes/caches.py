@@ -29,6 +29,7 @@ from mpm_nodes.data import (
     OutputError,
     Particles,
     Range,
+    RigidMotion,
     Unitless,
 )
 from mpm_nodes.graph.declare.decorators import PreflightContext, node
@@ -84,6 +85,8 @@ def _estimate(told: PreflightContext) -> dict[str, Any]:
     still = COLLIDER_POINT_BYTES * told.total("colliders", "still_points")
     unmoved = ", ".join(f"'{name}'" for name in told.distinct("colliders", "rigid_bodies"))
     warnings = [f"write_cache.colliders: {unmoved} is drawn where it begins; wire a moved_body in between"] if unmoved else []
+    if told.inputs.get("bodies") and not told.total("bodies", "tells_forces"):
+        warnings.append("write_cache.bodies: the solve tells no forces on colliders; turn its contact_forces on")
     disk = frame_bytes(particles, told.knobs["attributes"], mesh, voxels, told.knobs["half"], packed) + moving
     return {
         "disk": disk,
@@ -101,6 +104,7 @@ def write_cache(
     mesh: Mesh | None = None,
     volumes: Many[LevelSet] = (),
     colliders: Many[Collider] = (),
+    bodies: RigidMotion | None = None,
     *,
     name: str = "cache",
     attributes: tuple[str, ...] = ("velocity", "id", "material", "mass", "volume"),
@@ -116,6 +120,8 @@ def write_cache(
         mesh: Surface to write.
         volumes: Level sets, fogs and vector grids to write into one VDB file a frame.
         colliders: Collision bodies whose meshes are drawn.
+        bodies: Output of a solve with `contact_forces`: force [N] on each collider that is drawn and torque about its centre [N m],
+            means over the frame, are its `userProperties:force` and `userProperties:torque`.
         name: Name of the stage, and of the folder that holds its frames.
         attributes: Particle attributes to write besides the position; "*" writes all of them.
         half: Store volumes in 16 bits, which is plenty for rendering.
@@ -144,7 +150,8 @@ def write_cache(
     made_by = provenance(files)
     before = root_so_far(names, Path(files.folder), first, number - 1, fps, made_by)
     precision = position_precision * ctx.settings.cell_size
-    content = FrameContent(particles, mesh, volumes, colliders, chosen, point_scale, precision, mesh_per_material)
+    forces = {} if bodies is None else bodies.forces
+    content = FrameContent(particles, mesh, volumes, colliders, chosen, point_scale, precision, mesh_per_material, forces)
     begins = number == first or files.manifest.get("taken", {}).get("last") == files.frame - 1
     still = still_layer(names, colliders) if begins else None
     known = still_prims(still if begins else before)

@@ -222,8 +222,11 @@ def _written(solver: Any, clock: Clock, frame: int) -> Particles:
 
 def _bodies_of(solver: Any, clock: Clock, frame: int) -> RigidMotion:
     """Return where the rigid bodies are as the frame begins and ends; as the shot begins its colliders say so."""
+    from mpm_nodes.solver.contact_forces import forces_by_name
+
     bodies = solver.stores.get("rigid_bodies")
-    return RigidMotion({} if bodies is None else bodies.over_the_frame(), (clock.seconds(frame - 1), clock.seconds(frame)))
+    poses = {} if bodies is None else bodies.over_the_frame()
+    return RigidMotion(poses, (clock.seconds(frame - 1), clock.seconds(frame)), forces_by_name(solver.step_context.report, frame))
 
 
 def _advance_frame(

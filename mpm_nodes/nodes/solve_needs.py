@@ -115,6 +115,7 @@ def expected(told: PreflightContext) -> dict[str, Any]:
         "notes": tuple(liquid_notes(bodies, flows, told.knobs["substeps"], gravity, clock, told.settings)),
         "columns": columns,
         "moves": told.every("colliders", "rigid_bodies"),
+        "tells_forces": int(told.knobs["contact_forces"]),
         UNKNOWN: unsure,
     }
 

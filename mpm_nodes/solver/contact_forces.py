@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpm_nodes.data import Fact, Facts, MpmNodesError, Reduction
+from mpm_nodes.data import Fact, Facts, MpmNodesError, Reduction, Report, frozen
 from mpm_nodes.kernels.collisions import sides
 from mpm_nodes.kernels.level_sets.level_set import KEY_LATTICES, KIND, LEVEL_SET, POSE
 from mpm_nodes.kernels.transfers import fields, scatter
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONTACT_FORCES",
     "centres_of",
+    "forces_by_name",
     "impulses_on_bodies",
     "places_of_contacts",
     "refuse_untold_contacts",
@@ -57,6 +58,16 @@ def refuse_untold_contacts(plans: Sequence[SubstepPlan], what: str) -> None:
                 f"{what}, and these substeps do not find it; take explicit_apic, implicit_apic or a preset whose contacts "
                 "are those of collide_grid or minimise_energy"
             )
+
+
+def forces_by_name(report: Report, frame: int) -> dict[str, np.ndarray]:
+    """Return force [N] and torque [N m] on each collider in a frame, shape (2, 3), by its name; none of those that share one."""
+    values = next((values for group, values in report.of_frame(frame) if group is CONTACT_FORCES), None)
+    if values is None:
+        return {}
+    names = values["colliders"]
+    both = np.stack([np.reshape(values[each], (-1, 3)) for each in ("force", "torque")], axis=1)
+    return {name: frozen(both[k]) for k, name in enumerate(names) if names.count(name) == 1}
 
 
 def volumes_of_nodes(grid: GridStore) -> np.ndarray:

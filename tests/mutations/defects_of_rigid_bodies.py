@@ -82,4 +82,11 @@ DEFECTS = (
         "distance, speed",
         f"{_TESTS}::test_a_body_that_falls_out_of_the_scene_costs_nothing",
     ),
+    Defect(
+        "a cache has the torque for the force",
+        "usd_io/forces.py",
+        "zip((FORCE, TORQUE), both, strict=True)",
+        "zip((TORQUE, FORCE), both, strict=True)",
+        "tests/solver/test_forces_in_caches.py::test_a_cache_has_the_forces_on_its_colliders",
+    ),
 )
