@@ -111,7 +111,7 @@ def tried(module: str, name: str, *ports: str) -> Preflight:
         found = make(**given, **told.knobs)
         if isinstance(found, SpatialField):
             return {"vector": found.vector, "field": found, "attributes": attributes_of(found)}
-        return {**pushes, "attributes": found.attributes}
+        return {**pushes, "attributes": found.attributes, "past_bodies": int(bool(found.attributes) and bool(pushes))}
 
     return preflight
 

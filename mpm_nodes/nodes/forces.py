@@ -108,7 +108,7 @@ def force_wind(
 
 def _pressing(told: PreflightContext) -> dict[str, Any]:
     """Preflight: made, so that what does not fit is told; it presses on the surface of all matter."""
-    return {**tried(__name__, "force_air", "field", "mask")(told), "presses": 1}
+    return {**tried(__name__, "force_air", "field", "mask")(told), "presses": 1, "past_bodies": 1}
 
 
 @node(category="Force", label="Air Drag", preflight=_pressing)

@@ -60,7 +60,8 @@ def rigid_body(
 
     Wire it into `solve.colliders`; `moved_body` puts it where the solve has moved it. Matter, other bodies and colliders meet its
     surface (MuJoCo, Todorov et al. 2012); of two frictions of bodies the larger counts. Momentum of matter and bodies together
-    is kept. Forces that push matter do not push it.
+    is kept. Forces wired into the solve push it as they push matter, but those that read attributes of particles or tie them, and
+    air on the surface of matter.
 
     Args:
         collider: Ball, box, capsule or mesh that bounds a volume; it begins where it stands as the solve begins.

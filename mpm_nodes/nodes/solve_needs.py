@@ -73,6 +73,8 @@ def expected(told: PreflightContext) -> dict[str, Any]:
         warnings.append("solve.active: an update changes what sleeps, and does not wake it; let it act where matter moves")
     if told.inputs.get("active") and not asleep and told.total("colliders", "rigid"):
         warnings.append("solve.active: matter that is not active does not hold rigid bodies; let it be active where they go")
+    if told.total("colliders", "rigid") and (past := _past_bodies(told)):
+        warnings.append(f"solve.forces: {past} not push rigid bodies: what reads or ties particles, or presses on their surface")
     warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
     if not told.total("colliders", "carries"):
         warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
@@ -170,6 +172,13 @@ def _refuse_mixed_updates(told: PreflightContext) -> None:
                 kinds = ("vectors", "numbers") if vector else ("numbers", "vectors")
                 given = f"'{name}' gets {kinds[0]} from {first} and {kinds[1]} from {by}"
                 raise MpmNodesError(f"solve.updates: {given}; give it one kind, or another name")
+
+
+def _past_bodies(told: PreflightContext) -> str:
+    """Return the names of forces that push particles alone, with `does` or `do`; none: empty."""
+    wired = zip(told.names.get("forces", ()), told.inputs.get("forces", ()), strict=False)
+    names = [name for name, facts in wired if facts.get("past_bodies") or facts.get("attachments")]
+    return f"{', '.join(names)} {'does' if len(names) == 1 else 'do'}" if names else ""
 
 
 def _middle(settings: GraphSettings) -> float:

@@ -269,7 +269,7 @@ class ColliderSet(Store):
         if self.rigid is None:
             return
         self.place_for_bodies(step.time, step.dt)
-        self.rigid.begin_move(step.time, step.dt, step.gravity)
+        self.rigid.begin_move(step)
 
     @contextmanager
     def posed_at(self, time: float) -> Iterator[None]:

@@ -89,4 +89,11 @@ DEFECTS = (
         "zip((TORQUE, FORCE), both, strict=True)",
         "tests/solver/test_forces_in_caches.py::test_a_cache_has_the_forces_on_its_colliders",
     ),
+    Defect(
+        "drags do not see the turn of a body",
+        "mpm_nodes/solver/rigid/pushes.py",
+        "np.cross(twists[:, None, 3:], arms)",
+        "0.0 * arms",
+        "tests/solver/test_forced_bodies.py::test_wind_draws_a_body_along_and_slows_its_turn",
+    ),
 )

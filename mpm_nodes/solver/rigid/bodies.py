@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mpm_nodes.data import Collider, RigidBody, frozen
+from mpm_nodes.data import Collider, RigidBody, StepContext, frozen
 from mpm_nodes.kernels.level_sets.level_set import PosedLevelSets
+from mpm_nodes.solver.rigid.pushes import pushed
 from mpm_nodes.solver.rigid.world import RigidWorld
 from mpm_nodes.solver.stores import Saved, Store
 
@@ -73,17 +74,20 @@ class RigidBodies(Store):
         turns, places = np.stack([self._begun[0], self.turns[1]], axis=1), np.stack([self._begun[1], self.places[1]], axis=1)
         return {name: (frozen(turns[k]), frozen(places[k])) for k, name in enumerate(self.names_of_bodies)}
 
-    def begin_move(self, time: float, dt: float, gravity: Sequence[float]) -> None:
-        """Move the bodies through a substep as if there were no matter (simulated s, m/s^2)."""
+    def begin_move(self, step: StepContext) -> None:
+        """Move the bodies through a substep as if there were no matter, under gravity and forces."""
         self.world.go_on()
-        self._dt, self._gravity = dt, gravity
+        time, dt, self._dt, self._gravity = step.time, step.dt, step.dt, step.gravity
+        self._pushed = np.zeros((len(self.names_of_bodies), 6))
+        if step.forces:
+            self._pushed = pushed(self.world, step.forces, step.moment(0.5 * dt), dt)
         self.times[:] = time, time + dt
         self.turns[0], self.places[0] = self.world.poses()
         self.move(np.zeros((len(self.names_of_bodies), 6)))
 
     def move(self, impulses: np.ndarray) -> None:
         """Move the bodies through that substep once more, with impulses on them, shape (n, 6) (see `RigidWorld.advance`)."""
-        self.world.advance(self._dt, self._gravity, impulses)
+        self.world.advance(self._dt, self._gravity, impulses + self._pushed)
         self.turns[1], self.places[1] = self.world.poses()
         same = (self.turns[0] * self.turns[1]).sum(axis=1, keepdims=True) >= 0.0
         self.turns[1] = np.where(same, self.turns[1], -self.turns[1])

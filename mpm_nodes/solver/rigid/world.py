@@ -137,6 +137,19 @@ class RigidWorld:
             found[k, 3:] = turn @ (self._model.body_inertia[body] * (turn.T @ found[k, 3:]))
         return self._unit * found
 
+    def equimomental_points(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return eight points of each body that have its inertia where each has an eighth of its mass, and the masses.
+
+        Returns:
+            Shape (n, 8, 3) [m], (n,) [kg].
+        """
+        mass, moments = self._model.body_mass[self._bodies], self._model.body_inertia[self._bodies]
+        half = 0.5 * moments.sum(axis=1, keepdims=True)
+        reach = np.sqrt(np.maximum(half - moments, 0.0) / mass[:, None])
+        corners = np.stack(np.meshgrid(*[(-1.0, 1.0)] * 3, indexing="ij"), axis=-1).reshape(1, 8, 3)
+        turns = self._data.ximat[self._bodies].reshape(-1, 3, 3)
+        return self.centres()[:, None] + (corners * reach[:, None]) @ turns.transpose(0, 2, 1), self._unit * mass
+
     # ---------------------------------------------------------------- moving
     def place_others(self, bodies_real: np.ndarray, dt: float) -> None:
         """Put colliders and walls where the substep begins, and note how they move.
