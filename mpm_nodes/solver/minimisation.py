@@ -104,6 +104,9 @@ class Minimisation:
         gravity: Acceleration [m/s^2].
         settings: How hard to minimise.
         check_cancel: Raises when the user asked to stop.
+
+    Attributes:
+        begin: Velocities to begin with, as the vectors of `energy`; None: those of its own.
     """
 
     def __init__(
@@ -118,6 +121,7 @@ class Minimisation:
         self.energy, self.grid, self.dt = energy, energy.grid, dt
         self.settings = settings.reachable(energy.grid.dtype)
         self.check_cancel = check_cancel
+        self.begin: np.ndarray | None = None
         # semi-implicit steps take the terms over a part of dt
         self.term_dt, self.scale = dt, 1.0
         grid = self.grid
@@ -190,9 +194,10 @@ class Minimisation:
 
     # ---------------------------------------------------------------- Newton's method
     def start(self) -> tuple[float, int]:
-        """Begin from the first feasible of v~, half of it, and rest; return E and how many points are infeasible."""
-        for share in (1.0, 0.5, 0.0):
-            vectors.scale(share, self.predicted, self.velocity, self.count)
+        """Begin from the first feasible of `begin`, v~, half of it, and rest; return E and how many points are infeasible."""
+        known = [] if self.begin is None else [(1.0, self.begin)]
+        for share, first in (*known, *((share, self.predicted) for share in (1.0, 0.5, 0.0))):
+            vectors.scale(share, first, self.velocity, self.count)
             self.contacts.choose(self.velocity)
             self._agree(self.velocity)
             value, broken = self.value(self.velocity)

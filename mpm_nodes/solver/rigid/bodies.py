@@ -34,6 +34,7 @@ class RigidBodies(Store):
         times: Start and end of the substep moved last [simulated s].
         turns: Quaternions (w, x, y, z) of the bodies' frames then, shape (2, n, 4).
         places: Places of the bodies' frames then [m], shape (2, n, 3).
+        slope: What implicit substeps have learnt of how matter answers (`implicit_coupling`), square; empty: nothing.
     """
 
     lasts = True
@@ -51,6 +52,8 @@ class RigidBodies(Store):
         self._carried = np.array([speed_of_keys(shape) for shape in shapes]) / pace
         self._begun = self.turns[0].copy(), self.places[0].copy()
         self._fallen: set[str] = set()
+        self._moves = False
+        self.slope = np.zeros((0, 0))
 
     @property
     def world(self) -> RigidWorld:
@@ -74,9 +77,17 @@ class RigidBodies(Store):
         turns, places = np.stack([self._begun[0], self.turns[1]], axis=1), np.stack([self._begun[1], self.places[1]], axis=1)
         return {name: (frozen(turns[k]), frozen(places[k])) for k, name in enumerate(self.names_of_bodies)}
 
+    def begin_substep(self) -> None:
+        """See `Store`: the bodies stand where a substep begins."""
+        self._moves = False
+
     def begin_move(self, step: StepContext) -> None:
         """Move the bodies through a substep as if there were no matter, under gravity and forces."""
-        self.world.go_on()
+        if self._moves:  # once more, over a shorter one
+            self.world.go_back()
+        else:
+            self.world.go_on()
+        self._moves = True
         time, dt, self._dt, self._gravity = step.time, step.dt, step.dt, step.gravity
         self._pushed = np.zeros((len(self.names_of_bodies), 6))
         if step.forces:
@@ -118,6 +129,7 @@ class RigidBodies(Store):
         """See `Store`."""
         tables = {"state": self._state(), "turns": self.turns, "places": self.places, "times": self.times}
         tables |= {"first turns": self._first[0], "first places": self._first[1], "carried": self._carried}
+        tables["slope"] = self.slope
         return Saved({}, {}, {name: table.copy() if copy else table for name, table in tables.items()})
 
     def restore(self, saved: Saved) -> None:
@@ -125,7 +137,7 @@ class RigidBodies(Store):
         self._restored = saved.tables["state"].copy()
         self.turns, self.places, self.times = (saved.tables[name].copy() for name in ("turns", "places", "times"))
         self._first = saved.tables["first turns"].copy(), saved.tables["first places"].copy()
-        self._carried = saved.tables["carried"].copy()
+        self._carried, self.slope = saved.tables["carried"].copy(), saved.tables["slope"].copy()
         if self._world is not None:
             self._world.come_back(self._restored)
 

@@ -21,14 +21,14 @@ def refuse_rigid_bodies(plans: Sequence[SubstepPlan], several_ranks: bool) -> No
         several_ranks: Whether ranks share the solve.
 
     Raises:
-        MpmNodesError: Some do not meet them by `collide_grid` alone, or ranks share them.
+        MpmNodesError: Some do not meet them by `collide_grid` or `minimise_energy` alone, or ranks share them.
     """
     if several_ranks:
         raise MpmNodesError("rigid_body: matter of several ranks moves no bodies; solve on one rank")
     for plan in plans:
         meeting = [part.declaration.id for part in plan.parts if part.declaration.joins]
-        if meeting != ["collide_grid"]:
+        if meeting not in (["collide_grid"], ["minimise_energy"]):
             raise MpmNodesError(
-                "rigid_body: these substeps do not move bodies; take explicit_apic, continuum_foam or another preset whose "
-                "contacts are those of collide_grid"
+                "rigid_body: these substeps do not move bodies; take explicit_apic, implicit_apic or another preset whose contacts "
+                "are those of collide_grid or minimise_energy"
             )

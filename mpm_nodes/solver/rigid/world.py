@@ -112,6 +112,10 @@ class RigidWorld:
         """Begin a substep where the bodies are now."""
         self._start, self.starts = self.state(), self.centres()
 
+    def go_back(self) -> None:
+        """Put the bodies back to where the substep began."""
+        self.come_back(self._start)
+
     def poses(self) -> tuple[np.ndarray, np.ndarray]:
         """Return quaternions (w, x, y, z), shape (n, 4), and places [m], shape (n, 3), of the bodies' frames."""
         return self._data.xquat[self._bodies].copy(), self._data.xpos[self._bodies].copy()

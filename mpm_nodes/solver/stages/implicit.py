@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from mpm_nodes.data import (
     LAW_STATE,
     A,
@@ -31,6 +33,7 @@ from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.forces_on_bodies import tell_forces
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.minimisation import Minimisation, MinimisationOutcome, MinimisationSettings
+from mpm_nodes.solver.rigid.implicit_coupling import meet_implicitly, with_tolerance
 from mpm_nodes.solver.sides import SharedOut
 from mpm_nodes.solver.stages.choose_time_step import CHOSEN
 from mpm_nodes.solver.state import ParticleStore
@@ -216,13 +219,22 @@ def _shorten_until_solved(
     run: Callable[[Minimisation], MinimisationOutcome],
 ) -> None:
     """Run an implicit update, over half the substep wherever it does not converge."""
-    shared = SharedOut(grid)
+    shared, rigid = SharedOut(grid), colliders.rigid
+
+    def solved(
+        rows: np.ndarray, begin: np.ndarray | None = None, tolerance: float | None = None
+    ) -> tuple[Minimisation, MinimisationOutcome]:
+        asked = settings if tolerance is None else with_tolerance(settings, tolerance)
+        solve = Minimisation(energy, rows, step.dt, step.gravity, asked, step.check_cancel)
+        solve.begin = begin
+        return solve, run(solve)
+
     for _ in range(MOST_CUTS + 1):
+        colliders.move_rigid_bodies(step)
         colliders.pose(step.time, step.time + step.dt)
         rows = shared.contacts(colliders.grid_contacts(grid))
         with shared:
-            solve = Minimisation(energy, rows, step.dt, step.gravity, settings, step.check_cancel)
-            outcome = run(solve)
+            solve, outcome = solved(rows) if rigid is None else meet_implicitly(rigid, grid, rows, solved)
             if step.contact_forces and outcome.converged:
                 tell_forces(step, colliders, grid, solve.contact_impulses())
         _tell(step, outcome)
