@@ -124,14 +124,15 @@ def test_a_light_body_is_carried_without_swinging(substeps):
     assert np.diff(heights).min() > -0.05 and 0.9 < heights[-1] <= max(heights) < 1.1
 
 
-def test_threads_fusion_and_checked_mode_change_nothing():
+@pytest.mark.parametrize("substeps", ["explicit_apic", "implicit_apic"])
+def test_threads_fusion_and_checked_mode_change_nothing(substeps):
     """The same bits on one thread and two, fused and not; and checked mode finds that what bodies ask of matter is declared."""
     found = []
     for threads, more in ((1, {}), (2, {}), (2, {"checked": True}), (2, {"fuse": False})):
         before = numba.get_num_threads()
         numba.set_num_threads(min(threads, before))
         ball = rigid(collide_sphere(FIRST, centre=(0.12, 0.41, 0.15), radius=0.12, friction=0.4), 900.0, velocity=(0.5, -2.0, 0.0))
-        run = SubstepSolver(cube(LIQUID), "explicit_apic", cell_size=0.1, colliders=[ball], **more)
+        run = SubstepSolver(cube(LIQUID), substeps, cell_size=0.1, colliders=[ball], **more)
         for _ in range(6):
             run.step(2e-3)
         numba.set_num_threads(before)

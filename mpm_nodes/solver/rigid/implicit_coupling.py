@@ -42,7 +42,7 @@ SHORTEST = 0.1
 """Shortest share of a step that is tried before A is measured anew."""
 
 
-FINE, ROUGH, ITERATIONS = 1e-7, 1e-5, 60
+FINE, ROUGH, ITERATIONS = 1e-7, 1e-4, 60
 """Tolerances of the last minimisations and of those on the way [cells], and their Newton iterations: friction holds within a
 ten-thousandth of a cell, and what bodies get is as exact as the balance of forces."""
 
@@ -133,7 +133,7 @@ def meet_implicitly(
     """
     coupling = _Coupling(bodies, grid, rows, solved)
     if not len(coupling.mine):
-        return solved(rows, None, None)
+        return solved(rows, None, FINE)
     now = coupling.at(np.zeros(6 * coupling.count), None)
     fresh, tolerance = False, ROUGH
     for _ in range(ROUNDS):

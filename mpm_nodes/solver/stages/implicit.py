@@ -140,8 +140,9 @@ def minimise_energy(
 
     Newton's method with matrix-free Krylov solves and a line search that keeps every particle in its law's domain (R15 section 4;
     Gast 2015). Sticky and slipping bodies hold components of the velocity, separating ones the normal part while it would enter;
-    friction follows Coulomb's law with the normal impulse of the iteration before, and adhesion adds to it. A substep that does not
-    converge is halved and tried again.
+    friction follows Coulomb's law with the normal impulse of the iteration before, and adhesion adds to it. Rigid bodies move by
+    what their contacts give them: minimisations are repeated until both agree. A substep that does not converge is halved and
+    tried again.
 
     Args:
         particles: Particles of the terms.
