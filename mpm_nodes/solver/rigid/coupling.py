@@ -79,13 +79,13 @@ def meet(bodies: RigidBodies, grid: GridStore, found: ContactList, respond: Call
         respond: Meets them, and adds to `given`.
         given: What each row of `found` gives to its body, flat [N s]; written.
     """
-    contacts = _contacts(bodies, grid, found)
+    every = listed_rows(found)
+    places = found.places[every]
+    contacts = _contacts(bodies, grid, found, every, places[:, LEVEL_PLACE])
     if not len(contacts.listed):
         respond()
         return
-    every = found.places[listed_rows(found)]
-    nodes = np.unique(every[:, [NODE_PLACE, FELLOW_PLACE]])
-    nodes = nodes[nodes >= 0].astype(np.int64)
+    nodes = _nodes_of(places, 64 * grid.count)
     velocity = grid.array("velocity").reshape(-1, 4)
     surface = found.places[contacts.listed, SURFACE_PLACE]
     rows = found.rows[surface].copy()
@@ -139,11 +139,19 @@ def kick(
     bodies.world.kick(impulses_on_bodies(body, arm, lost, len(bodies.world.places)))
 
 
-def _contacts(bodies: RigidBodies, grid: GridStore, found: ContactList) -> RigidContacts:
-    """Return the contacts with rigid bodies."""
+def _nodes_of(places: np.ndarray, count: int) -> np.ndarray:
+    """Return the nodes and images of contacts, each once; a grid has `count` nodes, and the image -1 is none."""
+    met = np.zeros(count + 1, bool)
+    met[places[:, NODE_PLACE]] = met[places[:, FELLOW_PLACE]] = True
+    return np.flatnonzero(met[:-1])
+
+
+def _contacts(bodies: RigidBodies, grid: GridStore, found: ContactList, every: np.ndarray, levels: np.ndarray) -> RigidContacts:
+    """Return the contacts with rigid bodies, among `every` row listed, with the bodies and walls that they are with."""
     places = bodies.world.places
-    listed = listed_rows(found)
-    listed = listed[np.isin(found.places[listed, LEVEL_PLACE], places)]
+    is_rigid = np.zeros(int(levels.max(initial=-1)) + 2, bool)  # contacts with nothing have the level -1
+    is_rigid[places[places < len(is_rigid) - 1]] = True
+    listed = every[is_rigid[levels]]
     node, image = (found.places[listed, at].astype(np.int64) for at in (NODE_PLACE, FELLOW_PLACE))
     body = np.searchsorted(places, found.places[listed, LEVEL_PLACE])
     ratio, outside = found.ratios[listed], np.where(image >= 0, image, node)

@@ -202,7 +202,8 @@ class RigidWorld:
         if self._drift:
             self._let_surfaces_move()
         mujoco.mj_step2(model, data)
-        mujoco.mj_forward(model, data)
+        for update in (mujoco.mj_kinematics, mujoco.mj_comPos, mujoco.mj_makeM, mujoco.mj_factorM, mujoco.mj_comVel):
+            update(model, data)  # what is asked for; contacts are found when the next substep begins
 
     def _let_surfaces_move(self) -> None:
         """Let contacts see how fast the surfaces of colliders and walls move, which MuJoCo puts to places without a velocity.
