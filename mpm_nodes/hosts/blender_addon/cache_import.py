@@ -9,7 +9,7 @@ from pathlib import Path
 
 import bpy
 
-from . import environment, looks, places, point_materials, revisions, unkeyed
+from . import environment, looks, places, point_materials, revisions, rigid_bodies, unkeyed
 from .point_materials import MARK
 
 OWNER = "mpm_nodes_tree"
@@ -346,8 +346,9 @@ def velocity_grid(volume):
 
 
 def _stands_for_object(thing, tree):
-    """Return whether a collider of the cache is an object of the scene, which is there anyway."""
-    names = {getattr(node, "k_name", "") for node in tree.nodes if getattr(node, "scene_object", None)}
+    """Return whether a collider of the cache is an object of the scene, which is there anyway; a solve moves others."""
+    still = [node for node in tree.nodes if getattr(node, "scene_object", None) and not rigid_bodies.is_body(node)]
+    names = {getattr(node, "k_name", "") for node in still}
     return re.sub(r"[.][0-9]{3,}$", "", thing.name)[len("collider_") :] in names
 
 

@@ -15,6 +15,8 @@ from . import (
     knobs,
     places,
     problems,
+    quick,
+    rigid_bodies,
     scene_input,
     specification,
     timeline,
@@ -353,10 +355,12 @@ class MPM_OT_add_objects(OnGraph, bpy.types.Operator):
             self.report({"ERROR"}, "Select objects in the 3D viewport first")
             return {"CANCELLED"}
         refused = []
+        active = [thing for thing in things if self.role == "COLLIDER" and rigid_bodies.is_active(thing)]
+        volumes = quick.volumes(active, context.scene) if active else {}
         for thing in things:
             try:
                 if self.role == "COLLIDER":
-                    scene_input.add_collider(tree, thing, solve)
+                    scene_input.add_collider(tree, thing, solve, volumes.get(thing, 0.0))
                 elif self.role == "FORCE":
                     force_fields.add_force(tree, thing, context.scene, solve)
                 else:

@@ -16,6 +16,7 @@ from . import (
     looks,
     problems,
     quick_presets,
+    rigid_bodies,
     scene_input,
     scene_pass,
     surfaces,
@@ -95,6 +96,8 @@ def make(preset, source, others, scene, particles, ground=True):
     document = quick_presets.scaled(preset, edge / float(facts.get("size", edge)))
     height = min(0.0, lowest) if ground else None
     document = quick_presets.filled(document, source.name, [thing.name for thing in met], height, sheets, cell)
+    for thing in met:
+        _let_move(document, thing, found[thing.name][0])
     rate = scene.render.fps / scene.render.fps_base
     seconds = (document["settings"].get("end", 48) - document["settings"].get("start", 1) + 1) / document["settings"].get("fps", 24)
     last = scene.frame_start + max(2, round(seconds * rate)) - 1
@@ -112,6 +115,30 @@ def make(preset, source, others, scene, particles, ground=True):
             force_fields.add_force(tree, thing, scene, solve)
     timeline.follow(tree, scene)
     return tree
+
+
+def _let_move(document, thing, volume):
+    """Let the collider of an active rigid body move by itself."""
+    facts = rigid_bodies.facts(thing, volume)
+    for name, entry in list(document["nodes"].items()) if facts else ():
+        if entry["type"] == "collide_usd" and (entry.get("editor") or {}).get("blender", {}).get("object") == thing.name:
+            rigid_bodies.moved(document, name, facts)
+
+
+def moving(tree):
+    """Return the objects that a solve of a tree moves as rigid bodies."""
+    return [node.scene_object for node in tree.nodes if getattr(node, "scene_object", None) and rigid_bodies.is_body(node)]
+
+
+def volumes(things, scene):
+    """Return the volumes [m^3] of objects at a scene's first frame, 0 of those that enclose none, by object."""
+    found = {}
+    with scene_pass.apart(scene, things) as stage:
+        stage.scene.frame_set(scene.frame_start)
+        for thing in things:
+            with contextlib.suppress(QuickFault):
+                found[thing] = measured(thing, stage, scene)[0]
+    return found
 
 
 def felt(scene):
@@ -139,8 +166,12 @@ def _speed(thing, stage, scene):
 def unheard(tree, scene):
     """Return, in sentences, (what the matter neither feels nor meets, numbers that were scaled to the object)."""
     winds = [thing.name for thing in felt(scene) if thing.field.type not in force_fields.KINDS]
+    held = {node.scene_object for node in tree.nodes if getattr(node, "scene_object", None)} - set(moving(tree))
+    stay = sorted(thing.name for thing in held if rigid_bodies.is_active(thing))
     alone = [each.name for each in problems.graph_trees(bpy.data) if each != tree and looks.quick_facts(each)]
     said = [f"{', '.join(winds)}: a solve does not feel force fields of this kind"] if winds else []
+    if stay:
+        said.append(f"{', '.join(stay)}: an active rigid body that this preset does not move; bake it, or make it passive")
     if left := scene_input.gravity_left(scene):
         said.append(left)
     if alone:
@@ -162,6 +193,11 @@ def give_back(key, hidden, no_render):
         thing.hide_render = no_render
         with contextlib.suppress(RuntimeError):  # the view layer does not hold it
             thing.hide_set(hidden)
+
+
+def _give_all_back(shown):
+    for each in shown:
+        give_back(*each)
 
 
 class MPM_OT_quick(Stepwise, bpy.types.Operator):
@@ -200,8 +236,11 @@ class MPM_OT_quick(Stepwise, bpy.types.Operator):
         except (QuickFault, graph_file.FileFault) as fault:
             self.report({"ERROR"}, str(fault))
             return {"CANCELLED"}
-        back = functools.partial(give_back, history.key_of(source), source.hide_get(), source.hide_render)
-        hide(source)
+        taken = [source, *moving(tree)]
+        shown = [(history.key_of(thing), thing.hide_get(), thing.hide_render) for thing in taken]
+        back = functools.partial(_give_all_back, shown)
+        for thing in taken:
+            hide(thing)
         history.remember(f"Quick {self.preset}")
         job = None
         try:

@@ -6,7 +6,21 @@ from pathlib import Path
 
 from mathutils import Vector
 
-from . import animation, history, knobs, nodes, places, problems, scene_export, scene_pass, simulations, steps, surfaces, timeline
+from . import (
+    animation,
+    history,
+    knobs,
+    nodes,
+    places,
+    problems,
+    rigid_bodies,
+    scene_export,
+    scene_pass,
+    simulations,
+    steps,
+    surfaces,
+    timeline,
+)
 from .surfaces import Y_UP, has_surface, metres
 
 EARTH = [0.0, -9.81, 0.0]
@@ -101,7 +115,8 @@ def refuse_unbaked(held, scene, last):
     """
     blocks = simulations.dependencies(held.values()) if held else {}
     for node, thing in held.items():
-        text = simulations.unbaked(blocks[thing], scene)
+        own = {thing} if rigid_bodies.is_body(node) else set()  # the solve moves it
+        text = simulations.unbaked(blocks[thing] - own, scene)
         if text:
             raise SceneFault(node, text)
     simulations.play(set().union(*blocks.values()), scene, last)
@@ -302,9 +317,12 @@ def _size(wanted, extent):
 
 
 # ---------------------------------------------------------------- nodes for objects
-def add_collider(tree, thing, solve=None):
-    """Add a node that collides with an object, and wire it into a solve; return it."""
+def add_collider(tree, thing, solve=None, volume=0.0):
+    """Add a node that collides with an object, and wire it into a solve; return it. An active body with a volume [m^3] moves."""
     node = _add(tree, _kind(thing, "collide_usd", "collide_box", "collide_sphere"), thing, solve, -200.0)
+    if found := rigid_bodies.facts(thing, volume):
+        rigid_bodies.add_body(tree, node, found, solve)
+        return node
     return _wired(node, "collider", solve, "colliders")
 
 
