@@ -10,7 +10,8 @@ An elastic part is a law without Params (or a whole law), and names its strain:
 | "deformation" | one matrix: the elastic deformation gradient F |
 | "unimodular" | J - 1, and b - I of the unimodular elastic left Cauchy-Green tensor b (six values) |
 
-A return map is a module of functions as a law's are:
+One of "deformation" may have `principal_kirchhoff(s, coeffs)`, principal Kirchhoff stresses [Pa] of principal stretches, where that
+is cheaper than its `kirchhoff`. A return map is a module of functions as a law's are:
 
 | name | meaning |
 |---|---|
@@ -271,12 +272,14 @@ def _with_number(index: int, stiff: bool, rest: Callable) -> Callable:
 
 # ---------------------------------------------------------------- principal stretches of each kind of strain
 def _of_deformation(elastic: ElasticModule) -> tuple[Callable, Callable]:
-    kirchhoff_of = _kirchhoff(elastic)
-
     @inline
     def stretches(state: State) -> Vector:
         _U, s, _V = rotations.svd(state[0])
         return s
+
+    if hasattr(elastic, "principal_kirchhoff"):
+        return stretches, elastic.principal_kirchhoff
+    kirchhoff_of = _kirchhoff(elastic)
 
     @inline
     def stress_of(s: Vector, moduli: Coefficients) -> Vector:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mpm_nodes.data import A, Pascals, PascalSeconds, PascalSecondsToThePower, Range, Seconds, Unitless
+from mpm_nodes.data import A, Degrees, Pascals, PascalSeconds, PascalSecondsToThePower, Range, Seconds, Unitless
 
 _Stiffness = A[float, Pascals, Range(min=0.0, exclusive_min=True, soft_min=1e2, soft_max=1e8, log=True)]
 _PoissonRatio = A[float, Unitless, Range(min=0.0, max=0.499, soft_max=0.49)]
@@ -153,5 +153,30 @@ class OldroydB:
     exact_convection: bool = True
 
 
-BUILT_IN: dict[str, type] = {params.law: params for params in (NeoHookean, FixedCorotated, Snow, Liquid, HerschelBulkley, OldroydB)}
+@dataclass(frozen=True)
+class DruckerPrager:
+    """Sand, gravel, soil: grains that pile up, flow, and come apart; with cohesion they stick together until they break.
+
+    A sheared layer carries pressure tan(friction_angle) + cohesion.
+
+    Attributes:
+        youngs_modulus: Stiffness of the packed grains [Pa].
+        poisson_ratio: Sideways contraction.
+        friction_angle: Slope at which what slides down it comes to rest; heaps stand at it, or up to some degrees steeper.
+        cohesion: Shear stress that it carries without pressure [Pa]; it breaks under tension of cohesion / tan(friction_angle).
+    """
+
+    law: ClassVar[str] = "drucker_prager"
+    label: ClassVar[str] = "Drucker-Prager Sand"
+    source: ClassVar[str] = "Klar 2016 section 6, Tampubolon 2017; cone of simple shear, Davis 1968"
+    density: ClassVar[float] = 1600.0
+
+    youngs_modulus: _Stiffness = 1e6
+    poisson_ratio: _PoissonRatio = 0.3
+    friction_angle: A[float, Degrees, Range(min=0.0, max=60.0, soft_min=20.0, soft_max=45.0)] = 32.0
+    cohesion: A[float, Pascals, Range(min=0.0, soft_max=1e4)] = 0.0
+
+
+_LAWS = (NeoHookean, FixedCorotated, Snow, Liquid, HerschelBulkley, OldroydB, DruckerPrager)
+BUILT_IN: dict[str, type] = {params.law: params for params in _LAWS}
 """`Params` of the built-in laws by law id; the law itself is the module `mpm_nodes.materials.<law id>`."""

@@ -39,6 +39,7 @@ _MODULES = (
     "viscosity",
     "sheared_layer",
     "yield_stress_flows",
+    "granular",
     "contact",
     "adhesion",
     "landing",

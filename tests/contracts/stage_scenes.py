@@ -43,6 +43,14 @@ MATERIALS = {
         recovery_time=0.3,
         viscosity=2.0,
     ),
+    "drucker_prager": Material(
+        "drucker_prager",
+        {"youngs_modulus": 4e4, "cohesion": 50.0},
+        1600.0,
+        "wet sand",
+        tear_threshold=1.0,
+        recovery_time=0.3,
+    ),
 }
 WARM = Thermal(2000.0, 5.0, 4000.0, 2.0, latent_heat=20.0, freezing_temperature=360.0)
 MATERIALS = {law: dataclasses.replace(material, thermal=WARM) for law, material in MATERIALS.items()}

@@ -188,7 +188,7 @@ def test_the_viscoelastic_materials_are_those_of_the_table():
 @pytest.mark.parametrize(
     ("action", "sentence"),
     [
-        (lambda: law("jelly_beans"), "law 'jelly_beans': unknown; known are fixed_corotated, "),
+        (lambda: law("jelly_beans"), "law 'jelly_beans': unknown; known are drucker_prager, "),
         (
             lambda: law("snow").coefficients({"youngs_modulos": 1.0}),
             "law snow: unknown parameter youngs_modulos; it takes ",

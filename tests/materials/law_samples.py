@@ -13,15 +13,15 @@ import pytest
 from mpm_nodes.materials import contract, fixed_corotated, neo_hookean
 from mpm_nodes.materials.contract import law, register_law
 from mpm_nodes.materials.elastic import hencky, split_neo_hookean
-from mpm_nodes.materials.return_maps import herschel_bulkley, stretch_clamp
+from mpm_nodes.materials.return_maps import drucker_prager, herschel_bulkley, stretch_clamp
 
 PARAMS = {"liquid": {"viscosity": 20.0}, "oldroyd_b": {"relaxation_time": 0.02}}
 """Parameters that switch every term of a law on."""
 
 
 ELASTIC = {"neo_hookean": neo_hookean, "fixed_corotated": fixed_corotated, "hencky": hencky, "split_neo_hookean": split_neo_hookean}
-RETURN_MAPS = {"stretch_clamp": stretch_clamp, "herschel_bulkley": herschel_bulkley}
-BUILT_IN = {("fixed_corotated", "stretch_clamp"), ("split_neo_hookean", "herschel_bulkley")}
+RETURN_MAPS = {"stretch_clamp": stretch_clamp, "herschel_bulkley": herschel_bulkley, "drucker_prager": drucker_prager}
+BUILT_IN = {("fixed_corotated", "stretch_clamp"), ("split_neo_hookean", "herschel_bulkley"), ("hencky", "drucker_prager")}
 
 
 COMBINED = {
@@ -71,6 +71,8 @@ class Combined:
         yield_stress: See HerschelBulkley.
         consistency: See HerschelBulkley.
         flow_index: See HerschelBulkley.
+        friction_angle: See DruckerPrager.
+        cohesion: See DruckerPrager.
     """
 
     label: ClassVar[str] = "Combined"
@@ -87,6 +89,8 @@ class Combined:
     yield_stress: float = 1e3
     consistency: float = 30.0
     flow_index: float = 0.5
+    friction_angle: float = 30.0
+    cohesion: float = 500.0
 
 
 def random_rotations(random, count):

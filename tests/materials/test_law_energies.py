@@ -7,6 +7,7 @@ import pytest
 from law_samples import PARAMS, random_matrices, random_rotations, random_states
 
 from mpm_nodes.materials.contract import law, law_ids
+from mpm_nodes.materials.elastic import hencky
 from mpm_nodes.materials.material_point import call_law
 
 LAWS = law_ids()
@@ -80,14 +81,15 @@ def test_stress_of_a_resting_step_is_symmetric(law_id):
 
 @pytest.mark.parametrize("law_id", LAWS)
 def test_an_untouched_material_is_free_of_stress(law_id):
-    """Zero stress and zero energy at rest, exactly; an empty step and the return map leave the rest state alone."""
-    assert not call(law_id, "stress").any()
-    assert not call(law_id, "energy").any()
+    """Zero stress and zero energy at rest, exactly, or to the rounding of singular values; empty steps change nothing."""
+    M = law(law_id).coefficients(PARAMS.get(law_id))[:2].sum() if getattr(law(law_id).module, "ELASTIC", None) is hencky else 0.0
+    assert np.abs(call(law_id, "stress")).max() <= 1e-14 * M
+    assert np.abs(call(law_id, "energy")).max() <= 1e-28 * M
     rest = law(law_id).rest_state(1)
     for function in ("advance", "project"):
         if law(law_id).function(function):
             for name, value in call(law_id, function).items():
-                np.testing.assert_array_equal(value, rest[name])
+                np.testing.assert_allclose(value, rest[name], rtol=0.0, atol=1e-14 * (M > 0.0))
 
 
 @pytest.mark.parametrize("law_id", LAWS)

@@ -51,6 +51,12 @@ def _stresses(logs: Vector, coeffs: Coefficients) -> Vector:
 
 
 @inline
+def principal_kirchhoff(s: Vector, coeffs: Coefficients) -> Vector:
+    """Return t of principal stretches [Pa]: what return maps ask for, without the decomposition of a matrix."""
+    return _stresses(_logs(s)[1], coeffs)
+
+
+@inline
 def _scaled_columns(U: Matrix, a: Value, b: Value, c: Value) -> Matrix:
     """Return U diag(a, b, c)."""
     return (U[0] * a, U[1] * b, U[2] * c, U[3] * a, U[4] * b, U[5] * c, U[6] * a, U[7] * b, U[8] * c)
