@@ -5,41 +5,13 @@ Stiff materials are given softer than they are where the real value would only s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
 from mpm_nodes.data import Material, MpmNodesError
 from mpm_nodes.data.suggestions import nearest
+from mpm_nodes.materials.named_material import NamedMaterial
+from mpm_nodes.materials.stock import STOCK
 from mpm_nodes.materials.weak_compressibility import LIBRARY_DEPTH
 
 __all__ = ["LIBRARY", "R15_GRAVITY", "R15_LENGTHS", "R15_STRESS", "NamedMaterial", "named_material"]
-
-
-@dataclass(frozen=True)
-class NamedMaterial:
-    """One named parameter set.
-
-    Attributes:
-        label: Name that artists see.
-        law: Id of the law.
-        params: Values of the law's `Params`, SI; missing ones keep their defaults.
-        density: Undeformed density [kg/m^3].
-        source: Where the numbers come from.
-        tear_threshold: Plastic distortion above which it tears; None: it never does.
-        recovery_time: Time in which plastic distortion is forgotten [s]; None: it never is.
-        viscosity: Newtonian viscosity beside the law's own [Pa s].
-        look: How renderers shade it: a name of `mpm_nodes.materials.looks.LOOKS`.
-    """
-
-    label: str
-    law: str
-    params: Mapping[str, float | bool]
-    density: float
-    source: str
-    tear_threshold: float | None = None
-    recovery_time: float | None = None
-    viscosity: float = 0.0
-    look: str = "matter"
 
 
 R15_LENGTHS, R15_DENSITY = 10.0, 1000.0
@@ -168,6 +140,7 @@ LIBRARY: dict[str, NamedMaterial] = {
         998.0,
         "Textbook, 20 C; bulk modulus lowered from 2.2 GPa: 1 % compression under 1 m of water",
         look="water",
+        scale_with_depth=("bulk_modulus",),
     ),
     "honey": NamedMaterial(
         "Honey",
@@ -176,6 +149,7 @@ LIBRARY: dict[str, NamedMaterial] = {
         1420.0,
         "Textbook, 20 C; bulk modulus lowered as for water",
         look="syrup",
+        scale_with_depth=("bulk_modulus",),
     ),
     "shaving_cream": _foam("Shaving Cream", 77.7, (109.0, 0.29), (31.9, 27.2, 0.22), (217.5, 0.35), "foam"),
     "smore_interior": _foam("S'more Interior", 50.0, (109.0, 0.08), (10.0, 16.0, 0.43), (15.0, 0.25), "marshmallow"),
@@ -191,6 +165,7 @@ LIBRARY: dict[str, NamedMaterial] = {
     "pie_cream": _viscoelastic("Pie Cream", 0.2, (5.0, 50.0), 1e-7, 1e-4, "cream"),
     "pie_crust": _viscoelastic("Pie Crust", 0.5, (5e5, 4e6), 1e-8, 1e30, "crust"),
     "pie_crust_scored": _viscoelastic("Pie Crust, Scored", 0.5, (5.0, 10.0), 1e-5, 1.0, "crust"),
+    **STOCK,
 }
 """Named parameter sets by id."""
 
@@ -200,7 +175,7 @@ def named_material(name: str, depth: float = LIBRARY_DEPTH) -> Material:
 
     Args:
         name: Which one.
-        depth: How deep its liquids lie [m]: their bulk modulus grows with it.
+        depth: How deep it lies [m]: what the entry scales with the depth grows with it.
 
     Raises:
         MpmNodesError: When there is no entry of that name.
@@ -209,6 +184,6 @@ def named_material(name: str, depth: float = LIBRARY_DEPTH) -> Material:
         raise MpmNodesError(f"material {name!r}: not in the library; {nearest(name, LIBRARY, 'mpm-nodes nodes')}")
     entry = LIBRARY[name]
     params = dict(entry.params)
-    if entry.law == "liquid":
-        params["bulk_modulus"] *= depth / LIBRARY_DEPTH
+    for modulus in entry.scale_with_depth:
+        params[modulus] *= depth / LIBRARY_DEPTH
     return Material(entry.law, params, entry.density, entry.label, entry.tear_threshold, entry.recovery_time, entry.viscosity)

@@ -81,6 +81,17 @@ LOOKS: dict[str, Look] = {
     "checker": Look((0.60, 0.61, 0.62), 0.6, pattern="checker", second=(0.26, 0.27, 0.29)),
     "collider": Look((0.32, 0.34, 0.38), 0.7),
     "floor": Look((0.50, 0.51, 0.52), 0.9),
+    "caramel": Look((0.50, 0.20, 0.035), 0.12, subsurface=0.3, depth=0.004, clear=0.35, tint=(0.80, 0.36, 0.06), refraction=1.49),
+    "butter": Look((0.84, 0.68, 0.26), 0.35, subsurface=0.4, depth=0.003, refraction=1.46),
+    "dough": Look((0.74, 0.62, 0.42), 0.6, subsurface=0.35, depth=0.003),
+    "jam": Look((0.36, 0.02, 0.03), 0.1, subsurface=0.2, depth=0.004, clear=0.45, tint=(0.65, 0.04, 0.05), refraction=1.42),
+    "slime": Look((0.16, 0.55, 0.08), 0.1, subsurface=0.3, depth=0.01, clear=0.4, tint=(0.30, 0.80, 0.15), refraction=1.36),
+    "sand": Look((0.60, 0.43, 0.22), 0.95, pattern="crumbs", second=(0.44, 0.29, 0.13)),
+    "wet_sand": Look((0.30, 0.20, 0.10), 0.75, pattern="crumbs", second=(0.22, 0.14, 0.07)),
+    "soil": Look((0.10, 0.055, 0.03), 0.95, pattern="crumbs", second=(0.05, 0.028, 0.015)),
+    "mud": Look((0.15, 0.09, 0.05), 0.25),
+    "clay": Look((0.42, 0.17, 0.09), 0.65),
+    "foam_rubber": Look((0.85, 0.72, 0.22), 0.95, pattern="crumbs", second=(0.78, 0.63, 0.16)),
 }
 """Looks by name."""
 OF_LAW = {"snow": "snow", "liquid": "water"}

@@ -162,7 +162,7 @@ class DruckerPrager:
     Attributes:
         youngs_modulus: Stiffness of the packed grains [Pa].
         poisson_ratio: Sideways contraction.
-        friction_angle: Slope at which what slides down it comes to rest; heaps stand at it, or up to some degrees steeper.
+        friction_angle: Of inner friction. A heap that spreads comes to rest at about atan(sin(friction_angle)): 30 degrees for 35.
         cohesion: Shear stress that it carries without pressure [Pa]; it breaks under tension of cohesion / tan(friction_angle).
     """
 

@@ -147,12 +147,13 @@ def material_library(
         NotKeyable("matter keeps the modulus that it was made with"),
     ] = LIBRARY_DEPTH,
 ) -> Material:
-    """Take a ready material: snow, rubber, water, ...
+    """Take a ready material: snow, sand, mud, chocolate, rubber, water, ...
 
     Args:
-        name: Which one; sources and numbers are in `mpm_nodes.materials.library`.
-        depth: How deep its liquids lie: their bulk modulus, softer than the real one, grows with it. Shallow ones need fewer
-            explicit substeps: a quarter of the depth, half of them. Other materials do not follow it.
+        name: Which one; sources, numbers and limits are in the reference, and in `mpm_nodes.materials.library`.
+        depth: How deep its liquids, grains and stock pastes lie: the modulus that keeps their volume, softer than the real one,
+            grows with it. Shallow ones need fewer explicit substeps: a quarter of the depth, half of them. Other materials do not
+            follow it.
     """
     return named_material(name.value, depth)
 

@@ -268,10 +268,10 @@ def _entry_of(material: Material) -> tuple[str, float]:
     """Return the entry of the library that a material is, and the depth that it was taken for [m]; "" for none."""
     for name in LIBRARY:
         ready, depth, params = named_material(name), LIBRARY_DEPTH, dict(material.params)
-        if ready.law == material.law == "liquid":
-            stiff = ready.params["bulk_modulus"]
-            depth *= params.get("bulk_modulus", stiff) / stiff
-            params["bulk_modulus"] = stiff
+        for scaled in LIBRARY[name].scale_with_depth if ready.law == material.law else ():
+            stiff = ready.params[scaled]
+            depth = LIBRARY_DEPTH * params.get(scaled, stiff) / stiff
+            params[scaled] = stiff
         if (ready.law, ready.label, ready.params, ready.density) == (material.law, material.label, params, material.density):
             return name, depth
     return "", LIBRARY_DEPTH

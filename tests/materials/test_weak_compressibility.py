@@ -34,11 +34,12 @@ def notes(graph: Graph) -> list[str]:
 
 
 def test_the_library_is_made_for_its_depth():
-    """Water is compressed by 1 % under 1 m, and grows stiffer with the depth; nothing else does."""
+    """Water is compressed by 1 % under 1 m; it, grains and stock pastes grow stiffer with the depth, and nothing else does."""
     assert enough_bulk_modulus(998.0, GRAVITY, LIBRARY_DEPTH) == pytest.approx(LIBRARY["water"].params["bulk_modulus"], rel=0.03)
     for name, entry in LIBRARY.items():
         shallow, usual = named_material(name, 0.1), named_material(name)
-        expected = {**entry.params, "bulk_modulus": 1e5} if entry.law == "liquid" else entry.params
+        expected = {key: 0.1 * value if key in entry.scale_with_depth else value for key, value in entry.params.items()}
+        assert set(entry.scale_with_depth) <= set(entry.params) and (entry.scale_with_depth or entry.law != "liquid")
         assert usual.params == entry.params and shallow.params == pytest.approx(expected)
 
 

@@ -7,15 +7,17 @@
 | m | sqrt(2) tan(phi) | - |
 | Jp | volume that the grains gained when they came apart, at least 1 (state) | - |
 
-Grains flow where q = m p + sqrt(2) c. The cone is that of simple shear: as flow keeps the volume, a layer that is sheared has the
-same pressure p on all sides, and carries p tan(phi) + c; so does a layer that runs down a slope, which comes to rest at phi. The
-largest obliquity that stress may have in plane strain is higher, sin(phi_max) = tan(phi): 35 degrees for 30 (Davis 1968). Slopes
-between both may rest, and do not once they have moved. Cones that share their edges with Mohr's and Coulomb's at phi in compression
-(Klar 2016) flow at another angle: m = 2 sqrt(6) sin(phi) / (3 - sin(phi)), 34 degrees for 30.
+Grains flow where q = m p + sqrt(2) c. The cone is that of simple shear in plane strain: as flow keeps the volume, a layer that is
+sheared has the same pressure p on all sides, and carries p tan(phi) + c; so does a layer that runs down a slope as a whole. Other
+strains find other limits: at most the obliquity sin(phi_max) = tan(phi), 35 degrees for 30, and less where matter is stretched
+along a slope. Banks that spread come to rest at tan(a) = sin(phi) (`mpm-nodes verify angle_of_repose`), at 30 degrees for 35.
+
+Klar's cone, which touches Coulomb's in triaxial compression, is wider: m = 2 sqrt(6) sin(phi) / (3 - sin(phi)), simple shear at
+34.7 degrees for 30. That of plane strain, m = sqrt(2) sin(phi), is narrower: 26.6. What is seen are layers and slopes: the angle
+is theirs.
 
 Grains come apart where p < -c / tan(phi), all strain is lost, and Jp keeps their volume. They bear nothing until that volume is
-pressed out of them again. It is `LOOSEST` at most: how far apart grains are that fly, a grid does not see when these gaps close.
-Without that limit a poured heap lost a quarter of its volume; without the volume gained it had a sixth too much.
+pressed out of them again.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import math
 from typing import Any
 
 from mpm_nodes.kernels.compile.jit import inline
-from mpm_nodes.kernels.lanes.arithmetic import absolute, any_lane, both, const, either, maximum, minimum, negate, select
+from mpm_nodes.kernels.lanes.arithmetic import absolute, any_lane, both, const, either, maximum, negate, select
 from mpm_nodes.kernels.lanes.exponentials import exp, log
 from mpm_nodes.materials.return_maps import radial
 from mpm_nodes.materials.values import Coefficients, PrincipalStress, State, Value, Vector
@@ -32,8 +34,6 @@ from mpm_nodes.materials.values import Coefficients, PrincipalStress, State, Val
 STATE = ("plastic_volume_ratio",)
 COEFFICIENTS = ("m", "cohesive", "tensile_strength")
 
-LOOSEST = 1.15
-"""Volume of grains that just touch over that of densely packed ones: packings of 0.555 and 0.64 (Onoda and Liniger 1990)."""
 STRONGEST = 1e12
 """Tensile strength of what has cohesion and hardly any friction [Pa]: a number that single precision has."""
 
@@ -93,7 +93,7 @@ def project_stretches(
         kept = radial.stretches(select(apart, mean - mean, mean), d, k)
         moved = either(apart, either(gained, flows))
         s = (select(moved, kept[0], s[0]), select(moved, kept[1], s[1]), select(moved, kept[2], s[2]))
-        own = (select(moved, select(apart, minimum(const(o, LOOSEST), exp(mean + mean + mean)), one), own[0]),)
+        own = (select(moved, select(apart, exp(mean + mean + mean), one), own[0]),)
     return s, own
 
 
