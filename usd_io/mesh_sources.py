@@ -45,12 +45,12 @@ class MeshSource:
 
     def points(self, code: float) -> np.ndarray:
         """Return the points before `placement` at a time code, shape (n, 3), float64."""
-        held = self._held(code)
+        held = self.file_points(code)
         if self.skin and len(held):
             held = np.array(self.skin.points(self.where, held, code), np.float64).reshape(-1, 3)
         return self.refined(held, code)
 
-    def _held(self, code: float) -> np.ndarray:
+    def file_points(self, code: float) -> np.ndarray:
         """Return the points as the file has them at a time code; a damaged frame of a cache of ours is refused before."""
         refuse_damaged(self.mesh.GetPrim(), code)
         return vectors(self.mesh.GetPointsAttr(), code)
@@ -94,8 +94,8 @@ class MeshSource:
 
     def polygons(self, code: float) -> tuple[int, np.ndarray, np.ndarray]:
         """Return number of points, face counts and indices at a time code, without its hole faces."""
-        points = len(self._held(code))
-        counts, indices = self._faces(code)
+        points = len(self.file_points(code))
+        counts, indices = self.file_faces(code)
         parents = np.arange(len(counts))
         if self.scheme and len(counts):
             finer = self._refinement(points, counts, indices, code)
@@ -106,9 +106,9 @@ class MeshSource:
             indices, counts = indices[np.repeat(keep, counts)], counts[keep]
         return points, counts, indices
 
-    def _faces(self, code: float) -> tuple[np.ndarray, np.ndarray]:
+    def file_faces(self, code: float) -> tuple[np.ndarray, np.ndarray]:
         """Return face counts and indices as the file has them at a time code."""
-        points = len(self._held(code))
+        points = len(self.file_points(code))
         counts, indices = (
             whole_numbers(each, code) for each in (self.mesh.GetFaceVertexCountsAttr(), self.mesh.GetFaceVertexIndicesAttr())
         )
@@ -129,7 +129,7 @@ class MeshSource:
         """Return values at the points that `points` has from values at those of the file, shape (n, ...)."""
         if not self.scheme:
             return values
-        counts, indices = self._faces(code)
+        counts, indices = self.file_faces(code)
         return self._refinement(len(values), counts, indices, code)(values) if len(counts) else values
 
     def at_corners(self, values: np.ndarray, interpolation: str, code: float) -> np.ndarray | None:

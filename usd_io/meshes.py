@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from pxr import Sdf, Vt
+from pxr import Sdf, Tf, Vt
 
 from mpm_nodes.data import Mesh, OutputError
 from mpm_nodes.materials.looks import looks_of
@@ -54,6 +54,8 @@ def add_mesh(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int | None) -> Vt.V
         column = np.asarray(column)
         column = column.astype(np.float32) if column.dtype.kind == "f" else column
         add_primvars(prim, name, _one_each(path, name, column, points), frame)
+    for name, column in mesh.corners.items():
+        _add_corners(prim, name, _one_each(path, name, np.asarray(column, np.float32), indices), frame)
     _tell_volume(prim, mesh, frame)
     if mesh.materials:
         prim.customData = {LOOKS_KEY: " ".join(looks_of(mesh.materials))}
@@ -89,6 +91,15 @@ def add_mesh_per_material(layer: Sdf.Layer, path: str, mesh: Mesh, frame: int, t
     return extent_of(np.asarray(mesh.points, np.float32).reshape(-1, 3))
 
 
+def _add_corners(prim: Sdf.PrimSpec, name: str, values: np.ndarray, frame: int | None) -> None:
+    """Store an attribute of corners: pairs of numbers are texture coordinates."""
+    name = f"primvars:{Tf.MakeValidIdentifier(name)}"
+    if values.ndim == 2:
+        set_sample(prim, name, Sdf.ValueTypeNames.TexCoord2fArray, Vt.Vec2fArray.FromNumpy(values), frame, "faceVarying")
+    else:
+        set_sample(prim, name, Sdf.ValueTypeNames.FloatArray, Vt.FloatArray.FromNumpy(values), frame, "faceVarying")
+
+
 def _faces_of(mesh: Mesh, chosen: np.ndarray) -> Mesh:
     """Return the mesh with the chosen faces alone, shape (faces,), and the points that they have."""
     corners = np.repeat(chosen, mesh.counts)
@@ -104,6 +115,7 @@ def _faces_of(mesh: Mesh, chosen: np.ndarray) -> Mesh:
         normals=normals,
         velocities=None if mesh.velocities is None else mesh.velocities[points],
         attributes={name: column[points] for name, column in mesh.attributes.items()},
+        corners={name: column[corners] for name, column in mesh.corners.items()},
     )
 
 

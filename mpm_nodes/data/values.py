@@ -450,6 +450,7 @@ class Mesh:
         attributes: Further point attributes by name, shape (n, ...).
         materials: Materials that the attribute `material` indexes; empty where nothing tells them.
         matter_volume: Volume that the mesh is to hold, that of its particles as deformed [m^3], or None.
+        corners: Attributes of corners by name, as texture coordinates are, shape (counts.sum(), ...).
     """
 
     points: np.ndarray
@@ -460,6 +461,7 @@ class Mesh:
     attributes: Mapping[str, np.ndarray] = field(default_factory=dict)
     materials: tuple[Material, ...] = ()
     matter_volume: float | None = None
+    corners: Mapping[str, np.ndarray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

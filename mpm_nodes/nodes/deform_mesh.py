@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,9 +13,11 @@ from mpm_nodes.graph.declare.declarations import PreflightContext
 from mpm_nodes.graph.declare.decorators import ContentsContext, node
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.collider_files import open_meshes, shot_codes, stamp
+from mpm_nodes.nodes.cut_mesh import INNER, CutMesh, Voters, cut_along, refuse_without_manifold
 from mpm_nodes.nodes.libraries import OPENUSD
 from mpm_nodes.nodes.looks import REST
-from mpm_nodes.nodes.mesh_deformation import bound, carried
+from mpm_nodes.nodes.mesh_deformation import Binding, bound, carried, carried_affinely
+from mpm_nodes.nodes.pieces import CRUMB, PIECE
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
 
 __all__ = ["deform_mesh"]
@@ -31,6 +33,9 @@ def _needs(told: PreflightContext) -> dict[str, Any]:
     for facts in told.inputs.get("particles", ()):
         if facts.get("columns") is not None and REST not in facts["columns"]:
             raise MpmNodesError(NO_REST)
+        if facts.get("columns") is not None and PIECE in facts["columns"]:
+            refuse_without_manifold()
+            _solid(meshes, code)
     return {"memory": 1000 * points, "mesh_points": points, "shared": OPENUSD}
 
 
@@ -52,13 +57,15 @@ def deform_mesh(
     orientation: Orientation = UNTURNED,
     translation: A[Vec3, Metres] = (0.0, 0.0, 0.0),
 ) -> Mesh:
-    """Carry a mesh along with the particles that fill it: a biscuit, a bar, a toy keep their edges. Nothing is torn.
+    """Carry a mesh along with the particles that fill it: a biscuit, a bar, a toy keep edges, texture coordinates and normals.
 
     Every vertex follows the affine motion of the particles that were nearest to it (Schaefer, McPhail and Warren 2006). Take path,
     prim and place of the emit_mesh that made the matter, wire rest_positions behind that one, and give it this body's particles.
+    With label_pieces in between the mesh comes apart where they tear: each piece is closed by inner faces, whose corners have
+    `inner` 1, and follows its own particles. Between two breaks its topology stays.
 
     Args:
-        particles: Of the body, with the places at rest that rest_positions gave them before the solve.
+        particles: Of the body, with the places at rest that rest_positions gave them before the solve, and their pieces if any.
         path: USD file; its mesh is that of the shot's first frame.
         prim: Path or name of a mesh, or of a prim above meshes; empty for the whole stage.
         rotation: Turns about x, then y, then z, about the origin.
@@ -66,8 +73,8 @@ def deform_mesh(
         translation: Shift after turning.
 
     Raises:
-        InputError: The mesh cannot be read.
-        MpmNodesError: The particles have no places at rest, or there are none.
+        InputError: The mesh cannot be read, or is not closed and has to be cut.
+        MpmNodesError: The particles have no places at rest, or there are none; or Manifold is not installed and the mesh is cut.
     """
     meshes = open_meshes(kept, path, prim)
     if REST not in particles:
@@ -75,16 +82,134 @@ def deform_mesh(
     if not len(particles):
         raise MpmNodesError("deform_mesh.particles: there are none that the mesh could follow; wire in those of its body")
     code = shot_codes(settings, meshes.stage).code(float(settings.start))
-    topology, turn = meshes.topology(code), turn_matrix(rotation, orientation)
+    turn = turn_matrix(rotation, orientation)
     first = meshes.points(code) @ turn.T + np.asarray(translation, float)
     if not len(first):
         raise InputError(f"deform_mesh: {path.name}: holds no points; choose a mesh by prim")
+    where = (*stamp(path), prim, code)
+    source = kept.get(("corners", *where, turn.tobytes()), lambda: _source(meshes, code, turn))
+    shape = _Shape(first, source.counts, source.indices, source.corners, source.normals, np.zeros(len(first), np.int64))
+    if PIECE in particles and len(np.unique(particles[PIECE])) > 1:
+        shape = kept.get(
+            ("cut mesh", *where, _digest(first, particles[REST], particles[PIECE])),
+            lambda: _cut(meshes, code, first, source, Voters(particles[REST], particles[PIECE], particles.spacing)),
+        )
+    return _carried(shape, particles, kept, (*stamp(path), prim))
+
+
+class _Shape(NamedTuple):
+    """A mesh at rest: points [m], faces, what its corners have, and the piece of each point."""
+
+    points: np.ndarray
+    counts: np.ndarray
+    indices: np.ndarray
+    corners: dict[str, np.ndarray]
+    normals: np.ndarray | None
+    piece: np.ndarray
+
+
+def _source(meshes: Any, code: float, turn: np.ndarray) -> _Shape:
+    """Return the faces of a file's mesh and what its corners have, normals turned; without its points."""
+    from usd_io.mesh_corners import corner_values
+
+    topology, (corners, normals) = meshes.topology(code), corner_values(meshes, code)
+    none = np.zeros(0)
+    return _Shape(none, topology.counts, topology.indices, corners, None if normals is None else normals @ turn.T, none)
+
+
+def _solid(meshes: Any, code: float) -> Any:
+    """Return the closed triangles (`SolidMesh`) that a file's mesh makes; refused where there is none."""
+    from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate
+
+    topology = meshes.topology(code)
+    return solid_mesh(meshes.points(code), triangulate(topology.counts, topology.indices)[0], f"deform_mesh: {meshes.name}")
+
+
+def _cut(meshes: Any, code: float, first: np.ndarray, source: _Shape, voters: Voters) -> _Shape:
+    """Return the mesh as its pieces are at rest."""
+    from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
+
+    solid, own = _solid(meshes, code), meshes.points(code)
+    told = [*source.corners.values(), *(() if source.normals is None else (source.normals,))]
+    widths = [each.shape[1] for each in told]
+    each = np.concatenate([np.zeros((len(source.indices), 0)), *told], axis=1)
+    corners, _ = triangulate(source.counts, np.arange(len(source.indices)))
+    before = np.maximum(solid.source, 0)
+    # seams are welded and faces turned: a corner is that of its face which lies where it does
+    ways = solid.extended(own)[solid.triangles][:, :, None] - own[source.indices[corners[before]]][:, None]
+    squares = np.square(ways).sum(axis=3)
+    values = each[np.take_along_axis(corners[before], squares.argmin(axis=2), axis=1)]
+    values[solid.source < 0] = 0.0
+    found = cut_along(solid, first, values, voters, f"deform_mesh: {meshes.name}")
+    parts = np.split(found.values.reshape(-1, found.values.shape[2]), np.cumsum(widths)[:-1], axis=1) if widths else []
+    normals = None
+    if source.normals is not None:
+        normals = np.where(np.repeat(found.inner, 3)[:, None], _smooth_normals(found), parts[-1])
+    at_corners = {**dict(zip(source.corners, parts, strict=False)), INNER: np.repeat(found.inner, 3).astype(np.float32)}
+    counts, indices = np.full(len(found.triangles), 3, np.int32), found.triangles.ravel().astype(np.int32)
+    return _Shape(found.points, counts, indices, at_corners, normals, found.piece)
+
+
+def _smooth_normals(cut: CutMesh) -> np.ndarray:
+    """Return normals at the corners of inner faces, smooth over those of each piece, shape (c, 3); 0 elsewhere."""
+    triangles = cut.triangles[cut.inner]
+    a, b, c = (cut.points[triangles[:, k]] for k in range(3))
+    sums = np.zeros_like(cut.points)
+    np.add.at(sums, triangles.ravel(), np.repeat(np.cross(b - a, c - a), 3, axis=0))
+    return np.asarray(sums[cut.triangles.ravel()])
+
+
+def _carried(shape: _Shape, particles: Particles, kept: Kept, file: tuple[Any, ...]) -> Mesh:
+    """Return the mesh where the particles of its pieces have it by now."""
     rest, now = (np.asarray(particles[name], float) for name in (REST, "position"))
-    told = hashlib.sha256(rest.tobytes() + first.tobytes()).hexdigest()
-    binding = kept.get(("bound vertices", *stamp(path), prim, told), lambda: bound(first, rest))
-    nearest = binding.vertices[np.arange(len(first)), binding.weights.argmax(axis=1)]
-    attributes: dict[str, np.ndarray] = {REST: first.astype(np.float32)}
+    crumb = np.asarray(particles[CRUMB]) if CRUMB in particles else np.zeros(len(rest), np.uint8)
+    several = len(np.unique(shape.piece)) > 1
+    piece = np.asarray(particles[PIECE]) if several else np.zeros(len(rest), np.int32)
+    told = hashlib.sha256(rest.tobytes() + shape.points.tobytes())
+    if crumb.any() or several:
+        told.update(piece.tobytes() + crumb.tobytes() + shape.piece.tobytes())
+    binding = kept.get(("bound vertices", *file, told.hexdigest()), lambda: _bound(shape, rest, piece, crumb > 0))
+    nearest = binding.vertices[np.arange(len(shape.points)), binding.weights.argmax(axis=1)]
+    attributes: dict[str, np.ndarray] = {REST: shape.points.astype(np.float32)}
     attributes |= {"material": particles["material"][nearest]} if "material" in particles else {}
+    attributes |= {PIECE: shape.piece.astype(np.int32)} if PIECE in particles else {}
     velocities = np.asarray(particles["velocity"], float)[nearest] if "velocity" in particles else None
-    points = carried(binding, now)
-    return Mesh(points, topology.counts, topology.indices, None, velocities, attributes, particles.materials)
+    normals = None
+    if shape.normals is None:
+        points = carried(binding, now)
+    else:
+        points, gradients = carried_affinely(binding, now)
+        moved = np.linalg.solve(np.swapaxes(gradients, 1, 2)[shape.indices], shape.normals[:, :, None])[:, :, 0]
+        normals = moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-300)
+        if len(points) == len(normals):  # as many points as corners: those of points are told apart from these by their number
+            normals[shape.indices] = normals.copy()
+    faces = (shape.counts, shape.indices)
+    return Mesh(points, *faces, normals, velocities, attributes, particles.materials, corners=dict(shape.corners))
+
+
+def _bound(shape: _Shape, rest: np.ndarray, piece: np.ndarray, crumb: np.ndarray) -> Binding:
+    """Bind the points of each piece to the particles that are left of it."""
+    numbers = np.unique(shape.piece)
+    if len(numbers) == 1 and not crumb.any():
+        return bound(shape.points, rest)
+    parts = []
+    for number in numbers:
+        own = np.flatnonzero(~crumb & (piece == number))
+        own = own if len(own) else np.flatnonzero(piece == number)
+        at = np.flatnonzero(shape.piece == number)
+        parts.append((at, own, bound(shape.points[at], rest[own])))
+    width = max(part.vertices.shape[1] for _, _, part in parts)
+    vertices, weights = np.zeros((len(shape.points), width), np.int64), np.zeros((len(shape.points), width))
+    arms, way = np.zeros((len(shape.points), width, 3)), np.zeros((len(shape.points), 3))
+    for at, own, part in parts:
+        k = part.vertices.shape[1]
+        vertices[at, :k], weights[at, :k] = own[part.vertices], part.weights
+        arms[at, :k], way[at] = part.arms, part.way
+    return Binding(vertices, weights, arms, way)
+
+
+def _digest(*arrays: np.ndarray) -> str:
+    told = hashlib.sha256()
+    for each in arrays:
+        told.update(np.ascontiguousarray(each).tobytes())
+    return told.hexdigest()

@@ -24,7 +24,7 @@ from mpm_nodes.nodes.collider_files import open_meshes, shot_codes, stamp
 from mpm_nodes.nodes.rotations import turn_matrix
 from mpm_nodes.nodes.seeding import SeedLayout
 
-__all__ = ["Binding", "bound", "carried", "deformation_of"]
+__all__ = ["Binding", "bound", "carried", "carried_affinely", "deformation_of"]
 
 NEAR = 16
 """Vertices near a point that it goes along with."""
@@ -73,6 +73,16 @@ def carried(binding: Binding, vertices: np.ndarray) -> np.ndarray:
         binding: Points, from `bound`.
         vertices: Of the mesh by now [m], as many as they were.
     """
+    return carried_affinely(binding, vertices)[0]
+
+
+def carried_affinely(binding: Binding, vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return where points go with their mesh [m], shape (n, 3), and the gradient F of how they do, shape (n, 3, 3).
+
+    Args:
+        binding: Points, from `bound`.
+        vertices: Of the mesh by now [m], as many as they were.
+    """
     _, weights, arms, way = binding
     there = vertices[binding.vertices]
     means = np.einsum("nk,nki->ni", weights, there)
@@ -83,7 +93,7 @@ def carried(binding: Binding, vertices: np.ndarray) -> np.ndarray:
     stiff = STIFF / 3.0 * np.trace(moments, axis1=1, axis2=2)[:, None, None] + 1e-300
     turned = moved + stiff * (left @ right)
     found = np.linalg.solve(moments + stiff * np.eye(3), np.swapaxes(turned, 1, 2))  # F^T: the moments are symmetric
-    return np.asarray(means + np.einsum("ni,nij->nj", way, found))
+    return np.asarray(means + np.einsum("ni,nij->nj", way, found)), np.swapaxes(found, 1, 2)
 
 
 def deformation_of(

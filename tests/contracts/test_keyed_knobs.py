@@ -163,7 +163,7 @@ def scene(declaration: NodeDeclaration, files: dict[str, Path]) -> tuple[Graph, 
         elif port.name in ("field", "a") and (not port.optional or declaration.category == "Force"):
             of_vectors = declaration.category == "Force" and declaration.id not in ("drain", "active_mask")
             given[port.name] = graph.add("field_vector" if of_vectors else "field_constant", "field")
-    if declaration.id == "deform_mesh":
+    if declaration.id in ("deform_mesh", "label_pieces"):
         given["particles"] = graph.add("rest_positions", "rest", particles=block)
     if declaration.id == "update_attribute":
         given["attribute"] = "temperature"

@@ -46,6 +46,7 @@ NODE_MODULES = (
     "mpm_nodes.nodes.moving",
     "mpm_nodes.nodes.solve",
     "mpm_nodes.nodes.surface",
+    "mpm_nodes.nodes.pieces",
     "mpm_nodes.nodes.deform_mesh",
     "mpm_nodes.nodes.colours",
     "mpm_nodes.nodes.joints",
