@@ -7,7 +7,8 @@ from setuptools import find_namespace_packages, find_packages, setup
 
 setup(
     packages=[
-        *find_namespace_packages(include=["mpm_nodes", "mpm_nodes.*", "usd_io", "usd_io.*"]),
+        # the editor's page is installed as it was built, without its sources and what npm puts beside them
+        *find_namespace_packages(include=["mpm_nodes", "mpm_nodes.*", "usd_io", "usd_io.*"], exclude=["mpm_nodes.editor.web*"]),
         "mpm_nodes_samples",
         *(f"mpm_nodes_samples.{name}" for name in find_packages("samples")),
     ],

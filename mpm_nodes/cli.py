@@ -30,6 +30,7 @@ COMMANDS = (
     "doctor",
     "demo",
     "sample",
+    "edit",
     "cook",
     "validate",
     "upgrade",

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mpm_nodes.commands.cook import add_graph_options, load
+
+if TYPE_CHECKING:
+    from mpm_nodes.graph.reports.problems import GraphError
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -21,39 +26,56 @@ def add(command: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> int:
-    """Validate; 2 when there is a problem."""
+def needs_of(loaded: Callable[[], Any]) -> dict[str, Any]:
+    """Return what `--json --needs` prints of the graph that `loaded` returns, or that it raises a `GraphError` for."""
     from mpm_nodes.graph.plan import preflight
     from mpm_nodes.graph.plan.plan import plan_graph
-    from mpm_nodes.graph.reports.problems import GraphError, Problem
+    from mpm_nodes.graph.reports.problems import GraphError
 
     try:
-        graph = load(args.graph, args.overrides)
+        graph = loaded()
         plan = plan_graph(graph)
         estimates = preflight.estimate(plan, graph.settings.start)
         preflight.check_memory(estimates, plan.settings)
     except GraphError as error:
-        if not args.json:
-            raise
-        more = [Problem("graph", f"has {error.more:,} more problems")] if error.more else []
-        found = [vars(problem) for problem in (*error.problems, *more)]
-        print(json.dumps({"problems": found, "needs": {}} if args.needs else found, indent=1, default=str), file=args.stream)
-        return error.exit_code
-    settings = graph.settings
-    needed = preflight.needs_of(estimates, settings.end - settings.start + 1)
+        return {"problems": problems_in(error), "needs": {}}
+    needed = preflight.needs_of(estimates, graph.settings.end - graph.settings.start + 1)
+    solves = [node.id for node in plan.nodes if node.is_sequential]
+    particles = sum(int(estimates[name].get("particles", 0)) for name in solves)
+    needs = {"particles": particles, "memory": needed.memory, "disk": needed.disk}
+    if needed.unknown:
+        needs["unknown"] = list(needed.unknown)
+    warnings = [{"place": node, "message": text} for node, text in preflight.warnings_of(estimates)]
+    said = "; ".join(filter(None, [f"about {particles} particles" if particles else "", needed.in_words()]))
+    return {"problems": [], "needs": needs, "said": said, "warnings": warnings}
+
+
+def problems_in(error: GraphError) -> list[dict[str, Any]]:
+    """Return the problems of an error as they are printed, and how many more there are."""
+    from mpm_nodes.graph.reports.problems import Problem
+
+    more = [Problem("graph", f"has {error.more:,} more problems")] if error.more else []
+    return [vars(problem) for problem in (*error.problems, *more)]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Validate; 2 when there is a problem."""
+    from mpm_nodes.graph.plan import preflight
+    from mpm_nodes.graph.plan.plan import plan_graph
+    from mpm_nodes.graph.reports.problems import GraphError
+
     if args.json:
-        solves = [node.id for node in plan.nodes if node.is_sequential]
-        particles = sum(int(estimates[name].get("particles", 0)) for name in solves)
-        needs = {"particles": particles, "memory": needed.memory, "disk": needed.disk}
-        if needed.unknown:
-            needs["unknown"] = list(needed.unknown)
-        warnings = [{"place": node, "message": text} for node, text in preflight.warnings_of(estimates)]
-        said = "; ".join(filter(None, [f"about {particles} particles" if particles else "", needed.in_words()]))
-        answer = {"problems": [], "needs": needs, "said": said, "warnings": warnings}
-        print(json.dumps(answer) if args.needs else "[]", file=args.stream)
-        return 0
+        answer = needs_of(lambda: load(args.graph, args.overrides))
+        shown = answer if args.needs else answer["problems"]
+        print(json.dumps(shown, indent=1 if answer["problems"] else None, default=str), file=args.stream)
+        return GraphError.exit_code if answer["problems"] else 0
+    graph = load(args.graph, args.overrides)
+    plan = plan_graph(graph)
+    estimates = preflight.estimate(plan, graph.settings.start)
+    preflight.check_memory(estimates, graph.settings)
+    settings = graph.settings
     print(f"{args.graph}: valid; {len(graph.nodes)} nodes, frames {settings.start} to {settings.end}")
-    if text := needed.in_words():
+    if text := preflight.needs_of(estimates, settings.end - settings.start + 1).in_words():
         print(text)
     for node, text in preflight.warnings_of(estimates):
         print(f"warning: {node}: {text}")

@@ -306,6 +306,25 @@ class Scene:
         return [found for prim in matter if (found := _numbers(prim, name, frame)) is not None]
 
     @_told
+    def numbers(self, path: str, name: str, frame: int) -> np.ndarray | None:
+        """Return the values of an attribute (n,) of one prim, None where it has none; vectors give their length."""
+        return _numbers(self.stage.GetPrimAtPath(path), name, frame)
+
+    @_told
+    def attribute_names(self, frame: int) -> list[str]:
+        """Return the names of the attributes that points or surfaces of matter carry, sorted."""
+        from pxr import UsdGeom
+
+        known = {attribute.usd: name for name, attribute in ATTRIBUTES.items()}
+        found = set()
+        for prim in self.stage.Traverse():
+            if _is_cloud(prim) or (prim.GetTypeName() == "Mesh" and _is_surface(prim)):
+                primvars = [each.GetName() for each in UsdGeom.PrimvarsAPI(prim).GetPrimvarsWithAuthoredValues()]
+                names = [*primvars, *(usd for usd in known if prim.HasAttribute(usd) and ":" not in usd)]
+                found |= {known.get(usd, usd.removeprefix("primvars:")) for usd in names}
+        return sorted(name for name in found - {"displayColor", "position"} if self.values(name, frame))
+
+    @_told
     def surface_carries(self, name: str, frame: int) -> bool:
         """Whether a mesh made from the particles carries an attribute at a frame."""
         surfaces = [prim for prim in self.stage.Traverse() if prim.GetTypeName() == "Mesh" and _is_surface(prim)]

@@ -1,0 +1,199 @@
+"""What the page may ask for: each public name of `CALLS` is a call with a JSON object, which it answers with JSON or bytes."""
+
+from __future__ import annotations
+
+import functools
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+from mpm_nodes.commands.packaged_samples import samples_folder
+from mpm_nodes.editor import program
+from mpm_nodes.editor.frames import FrameReader
+from mpm_nodes.editor.project import Project, check_graph, samples
+from mpm_nodes.graph.revisions.revision import list_revisions
+
+__all__ = ["CALLS", "Calls", "Refused"]
+
+LONGEST_WAIT = 20.0
+"""Seconds that a call for events waits for one."""
+MOST_POINTS = 5_000_000
+COOK_MODES = ("new", "resume", "again")
+
+
+class Refused(Exception):
+    """A call that is not carried out.
+
+    Attributes:
+        status: The status of HTTP that says why.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def _text(given: dict[str, Any], name: str) -> str:
+    value = given.get(name)
+    if not isinstance(value, str):
+        raise Refused(400, f"{name}: is a text")
+    return value
+
+
+def _whole(given: dict[str, Any], name: str, least: int, most: int) -> int:
+    value = given.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise Refused(400, f"{name}: is a whole number from {least} to {most}")
+    return value
+
+
+class Calls:
+    """The calls on one project; several pages may call at once.
+
+    Attributes:
+        project: The files.
+        graph: The graph that the pages open first, "" for none.
+    """
+
+    def __init__(self, root: Path, graph: str) -> None:
+        self.project, self.graph = Project(root), graph
+        self.reader = FrameReader()
+        self._cook: program.Cook | None = None
+        self._starting = threading.Lock()
+
+    @functools.cached_property
+    def known(self) -> dict[str, Any]:
+        """The specification, as the command line prints it."""
+        return json.loads(program.answer(["host", "spec"]))
+
+    def answer(self, name: str, given: dict[str, Any]) -> Any:
+        """Carry out a call.
+
+        Raises:
+            Refused: There is no such call, or it is malformed.
+            MpmNodesError: It cannot be done; the message says why.
+        """
+        if name not in CALLS:
+            raise Refused(404, "there is no such call")
+        return getattr(self, name)(given)
+
+    def close(self) -> None:
+        """End the cook and the reader of frames."""
+        cook = self._cook
+        if cook is not None and not cook.over:
+            cook.stop()
+            cook.thread.join(program.PATIENCE + 1.0)
+        self.reader.close()
+
+    # ---------------------------------------------------------------- what there is
+    def hello(self, given: dict[str, Any]) -> Any:
+        """Return the folder, its graph files, the graph to open first, and the packaged samples with a line on each."""
+        from mpm_nodes.commands.sample import TOPICS  # which makes `mpm_nodes_samples` importable
+        from mpm_nodes_samples.reproduction.index import SAMPLES
+
+        docs = {name: (each.doc, TOPICS.get(each.source[:3], "several at once")) for name, each in SAMPLES.items()}
+        offered = [{"name": name, "doc": docs[name][0], "topic": docs[name][1]} for name in samples() if name in docs]
+        first = [{"name": "demo", "doc": "Melted cheese drapes over a trivet: the demo shot.", "topic": "begin here"}]
+        return {
+            "root": str(self.project.root),
+            "graph": self.graph,
+            "graphs": self.project.graphs(),
+            "samples": [*first, *offered],
+        }
+
+    def spec(self, given: dict[str, Any]) -> Any:
+        """Return the specification."""
+        return self.known
+
+    def picture(self, given: dict[str, Any]) -> bytes:
+        """Return the picture of a packaged sample."""
+        name = _text(given, "name")
+        path = samples_folder() / "pictures" / f"{name}.jpg"
+        if name not in samples() or not path.is_file():
+            raise Refused(404, "there is no such picture")
+        return path.read_bytes()
+
+    # ---------------------------------------------------------------- files
+    def open(self, given: dict[str, Any]) -> Any:
+        """Return name, text and digest of a graph file."""
+        path = self.project.name(_text(given, "path"))
+        text, digest = self.project.read(path)
+        return {"path": path, "text": text, "digest": digest}
+
+    def sample(self, given: dict[str, Any]) -> Any:
+        """Copy a sample into the project, where it is not there yet, and open it."""
+        return self.open({"path": self.project.take_sample(_text(given, "name"))})
+
+    def digest(self, given: dict[str, Any]) -> Any:
+        """Return the digest of a file as it is now."""
+        return {"digest": self.project.digest(_text(given, "path"))}
+
+    def save(self, given: dict[str, Any]) -> Any:
+        """Write a graph file that is still as it was read."""
+        return {"digest": self.project.save(_text(given, "path"), _text(given, "text"), _text(given, "digest"))}
+
+    # ---------------------------------------------------------------- the command line
+    def check(self, given: dict[str, Any]) -> Any:
+        """Return problems, warnings and needs of a text that need not be saved."""
+        path = self.project.name(_text(given, "path"))
+        document = check_graph(_text(given, "text"), path)
+        folder = str((self.project.root / path).parent)
+        found = json.loads(program.answer([folder], "mpm_nodes.editor.program:check_here", json.dumps(document)))
+        for each in (*found["problems"], *found.get("warnings", ())):
+            for key in ("message", "cure", "allowed"):
+                if isinstance(each.get(key), str):
+                    each[key] = program.own_words(each[key], self.known["cook"]["wording"])
+        return found
+
+    def cook(self, given: dict[str, Any]) -> Any:
+        """Start a cook of a graph file as it is on disk."""
+        path, mode = self.project.name(_text(given, "path")), given.get("mode", "new")
+        if mode not in COOK_MODES:
+            raise Refused(400, f"mode: is one of {', '.join(COOK_MODES)}")
+        self.project.read(path)
+        out, words = self.project.cache(path), self.known["cook"]
+        filled = {"graph": str(self.project.root / path), "out": str(out), "revision": ""}
+        wanted = [*words["cook"], *(words["resume"] if mode == "resume" else ())]
+        if mode == "again":
+            wanted += words["again"]
+            filled["frame"] = str(_whole(given, "frame", -1_000_000, 10_000_000))
+        with self._starting:
+            if self._cook is not None and not self._cook.over:
+                raise Refused(409, f"{self._cook.path} is cooking; stop it first")
+            self._cook = program.Cook(path, [word.format(**filled) for word in wanted], self.known)
+        return {"cooking": path}
+
+    def stop(self, given: dict[str, Any]) -> Any:
+        """Ask the cook to stop; asked twice it is ended."""
+        if self._cook is not None and not self._cook.over:
+            self._cook.stop()
+        return {}
+
+    def events(self, given: dict[str, Any]) -> Any:
+        """Return the events of the newest cook from a number on; wait for the next one where `wait` is true."""
+        number, cook = _whole(given, "since", 0, 2**53), self._cook
+        if cook is None:
+            return {"cook": 0, "path": "", "over": True, "events": []}
+        same = given.get("cook") == cook.number
+        found = cook.since(number if same else 0, LONGEST_WAIT if same and given.get("wait") is True else 0.0)
+        return {"cook": cook.number, "path": cook.path, "over": cook.over, "events": found}
+
+    # ---------------------------------------------------------------- caches
+    def revisions(self, given: dict[str, Any]) -> Any:
+        """Return the names of the cooks of a graph file, oldest first."""
+        return {"revisions": [folder.name for folder in list_revisions(self.project.cache(_text(given, "path")))]}
+
+    def frame(self, given: dict[str, Any]) -> bytes:
+        """Return a frame of a revision, the last one without `frame`; see `frames` for its form."""
+        folder = self.project.revision(_text(given, "path"), _text(given, "revision"))
+        number = None if given.get("frame") is None else _whole(given, "frame", -1_000_000, 10_000_000)
+        most = _whole({"most": 400_000, **given}, "most", 1, MOST_POINTS)
+        attribute = _text({"attribute": "", **given}, "attribute")
+        return self.reader.frame({"folder": str(folder), "frame": number, "attribute": attribute[:100], "most": most})
+
+
+CALLS = frozenset(
+    ("hello", "spec", "picture", "open", "sample", "digest", "save", "check", "cook", "stop", "events", "revisions", "frame")
+)
+"""Names of calls; nothing else of `Calls` can be reached from outside."""

@@ -1,0 +1,50 @@
+/** Calls of the server: POST with JSON, and the token that the page's address carries behind "#". */
+import type { JsonObject } from "./model/json";
+import type { Spec } from "./model/spec";
+
+const token = location.hash.slice(1) || sessionStorage.getItem("token") || "";
+sessionStorage.setItem("token", token);
+history.replaceState(null, "", location.pathname); // what is looked at over a shoulder is no key
+
+export class CallFault extends Error {
+  constructor(readonly status: number, message: string, readonly digest = "") { super(message); }
+}
+
+async function call(name: string, body: object = {}): Promise<Response> {
+  let answer: Response;
+  try {
+    answer = await fetch(`/api/${name}`, { method: "POST", headers: { "Content-Type": "application/json", "X-Token": token }, body: JSON.stringify(body) });
+  } catch {
+    throw new CallFault(0, "The server does not answer; start mpm-nodes edit again.");
+  }
+  if (answer.ok) return answer;
+  const said = await answer.json().catch(() => ({ error: answer.statusText }));
+  throw new CallFault(answer.status, String(said.error), said.digest);
+}
+
+async function json<T>(name: string, body?: object): Promise<T> { return (await call(name, body)).json(); }
+
+export interface Sample { name: string; doc: string; topic: string }
+export interface Hello { root: string; graph: string; graphs: string[]; samples: Sample[] }
+export interface Opened { path: string; text: string; digest: string }
+export interface Problem { place: string; message: string; value?: unknown; allowed?: string; cure?: string }
+export interface Checked { problems: Problem[]; warnings?: Problem[]; said?: string }
+export type CookEvent = JsonObject & { event: string; n: number };
+export interface Events { cook: number; path: string; over: boolean; events: CookEvent[] }
+
+export const api = {
+  hello: () => json<Hello>("hello"),
+  spec: () => json<Spec>("spec"),
+  picture: async (name: string) => (await call("picture", { name })).blob(),
+  open: (path: string) => json<Opened>("open", { path }),
+  sample: (name: string) => json<Opened>("sample", { name }),
+  digest: (path: string) => json<{ digest: string }>("digest", { path }),
+  save: (path: string, text: string, digest: string) => json<{ digest: string }>("save", { path, text, digest }),
+  check: (path: string, text: string) => json<Checked>("check", { path, text }),
+  cook: (path: string, mode: string, frame?: number) => json<object>("cook", { path, mode, frame }),
+  stop: () => json<object>("stop"),
+  events: (cook: number, since: number, wait: boolean) => json<Events>("events", { cook, since, wait }),
+  revisions: (path: string) => json<{ revisions: string[] }>("revisions", { path }),
+  frame: async (path: string, revision: string, frame: number | null, attribute: string, most: number) =>
+    (await call("frame", { path, revision, frame, attribute, most })).arrayBuffer(),
+};

@@ -1,0 +1,8 @@
+import "@xyflow/react/dist/style.css";
+import "./style.css";
+import { createRoot } from "react-dom/client";
+import { begin } from "./store";
+import { App } from "./ui/App";
+
+createRoot(document.getElementById("page")!).render(<App />);
+void begin();

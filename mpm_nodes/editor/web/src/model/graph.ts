@@ -1,0 +1,258 @@
+/**
+ * A graph as its file holds it, and edits of it: each returns a new document and leaves the old one alone.
+ *
+ * A level is what is shown at once: the outer graph, or the substeps document in a knob of one of its nodes. Both hold "nodes".
+ */
+import { type Json, type JsonObject, isObject, put } from "./json";
+import type { Input, Kind, Kinds, Output, Spec } from "./spec";
+
+/** Where the shown nodes stand in the document: [] for the outer graph, [node, knob] for substeps. */
+export type Level = [] | [node: string, knob: string];
+
+export interface Wire { source: string; output: string; target: string; port: string; index: number }
+
+export const SUBSTEPS_FORMAT = "mpm_nodes.substeps";
+/** The node that stands for the state as a substep begins; no name in a file is empty. */
+export const BEGIN = "";
+
+export function newGraph(spec: Spec): JsonObject {
+  return { format: spec.graph_format.name, version: spec.graph_format.version, settings: {}, nodes: {} };
+}
+
+// ---------------------------------------------------------------- levels
+/** Return the document of a level: a preset's own where the knob names one, which then is not to be edited. */
+export function levelOf(document: JsonObject, level: Level, kinds: Kinds): { graph: JsonObject; own: boolean; note: string } {
+  if (!level.length) return { graph: document, own: true, note: "" };
+  const [node, knob] = level, kind = kinds.nodes.get(typeOf(entryOf(document, node)));
+  const value = knobsOf(entryOf(document, node))[knob] ?? kind?.knobs.find((each) => each.name === knob)?.default;
+  if (isObject(value) && isObject(value.nodes)) return { graph: value, own: true, note: "" };
+  const recipe = isObject(value) ? value : { preset: value ?? "" };
+  const preset = kinds.presets.get(String(recipe.preset));
+  if (!preset) return { graph: { nodes: {} }, own: false, note: `There is no preset "${String(recipe.preset)}".` };
+  const edits = Array.isArray(recipe.edits) ? recipe.edits.length : 0;
+  const note = edits ? `The preset, without the ${edits} edits that stand beside it.` : preset.candidates.length ? `The solve chooses from: ${preset.candidates.join(", ")}.` : "";
+  return { graph: preset.document, own: false, note };
+}
+
+/** Put a preset's document, with the settings beside it, into the knob, so that it can be edited; null where that would lose edits. */
+export function madeOwn(document: JsonObject, level: Level, kinds: Kinds): JsonObject | null {
+  if (!level.length) return null;
+  const value = knobsOf(entryOf(document, level[0]))[level[1]], recipe = isObject(value) ? value : {};
+  const { graph, own } = levelOf(document, level, kinds);
+  if (own || !isObject(graph.nodes) || !Object.keys(graph.nodes).length || (Array.isArray(recipe.edits) && recipe.edits.length)) return null;
+  const beside: JsonObject = isObject(recipe.set) ? { set: { ...(isObject(graph.set) ? graph.set : {}), ...recipe.set } } : {};
+  return setKnob(document, level[0], level[1], { ...graph, ...beside });
+}
+
+/** Return the document with the graph of a level changed. */
+export function atLevel(document: JsonObject, level: Level, kinds: Kinds, change: (graph: JsonObject) => JsonObject): JsonObject {
+  if (!level.length) return change(document);
+  const { graph, own } = levelOf(document, level, kinds);
+  return own ? setKnob(document, level[0], level[1], change(graph)) : document;
+}
+
+// ---------------------------------------------------------------- reading
+export function nodesOf(graph: JsonObject): JsonObject { return isObject(graph.nodes) ? graph.nodes : {}; }
+export function entryOf(graph: JsonObject, name: string): JsonObject {
+  const nodes = nodesOf(graph), entry = Object.hasOwn(nodes, name) ? nodes[name] : undefined;
+  return isObject(entry) ? entry : {};
+}
+export function typeOf(entry: JsonObject): string { return typeof entry.type === "string" ? entry.type : ""; }
+export function knobsOf(entry: JsonObject): JsonObject { return isObject(entry.knobs) ? entry.knobs : {}; }
+export function inputsOf(entry: JsonObject): JsonObject { return isObject(entry.inputs) ? entry.inputs : {}; }
+export function positionOf(entry: JsonObject): [number, number] {
+  const given = entry.position;
+  return Array.isArray(given) && typeof given[0] === "number" && typeof given[1] === "number" ? [given[0], given[1]] : [0, 0];
+}
+export function kindsAt(level: Level, kinds: Kinds): Map<string, Kind> { return level.length ? kinds.stages : kinds.nodes; }
+
+/** Return the kind of the node that gives the domains as a substep begins. */
+export function beginKind(kinds: Kinds): Kind {
+  const outputs = kinds.spec.reserved_names.map((name) => ({ name, label: name, type: `domain_${name}`, internal: false }));
+  return { id: BEGIN, label: "Substep Begins", version: 1, doc: "The state of the solve as a substep begins.", category: "", inputs: [], outputs, knobs: [] };
+}
+
+/** Return the wires between nodes that are there; `output` is the name of an output, "" where the source's kind is not known. */
+export function wiresOf(graph: JsonObject, kindOf: (name: string) => Kind | undefined): Wire[] {
+  const found: Wire[] = [];
+  for (const target of Object.keys(nodesOf(graph))) {
+    for (const [port, given] of Object.entries(inputsOf(entryOf(graph, target)))) {
+      (Array.isArray(given) ? given : [given]).forEach((wire, index) => {
+        if (typeof wire !== "string") return;
+        const [source, output] = ends(wire, graph, kindOf, port);
+        if (source !== null) found.push({ source, output, target, port, index });
+      });
+    }
+  }
+  return found;
+}
+
+/** Split "node.output"; a domain's own name means the state as a substep begins, a stage's name its output of the port's domain. */
+function ends(wire: string, graph: JsonObject, kindOf: (name: string) => Kind | undefined, port: string): [string | null, string] {
+  const [name, output] = wire.split(".", 2);
+  if (!Object.hasOwn(nodesOf(graph), name)) {
+    const begin = kindOf(BEGIN);
+    return begin?.outputs.some((each) => each.name === name) ? [BEGIN, name] : [null, ""];
+  }
+  if (output) return [name, output];
+  const outputs = kindOf(name)?.outputs ?? [];
+  return [name, (kindOf(BEGIN) && outputs.find((each) => each.name === port)?.name) || outputs[0]?.name || ""];
+}
+
+/** Return how a wire from an output is spelled: as the other hosts do. */
+export function spelled(source: string, output: string, kind: Kind | undefined): string {
+  if (source === BEGIN) return output;
+  return kind && kind.outputs.length === 1 ? source : `${source}.${output}`;
+}
+
+/** Return why an output may not be wired to an input, "" where it may. */
+export function refusal(output: Output | undefined, input: Input | undefined, kinds: Kinds): string {
+  if (!output || !input) return "There is no such port.";
+  if (input.accepts.includes(output.type)) return "";
+  return `${input.label} takes ${input.accepts.map((type) => kinds.typeLabel(type)).join(" or ")}; ${output.label} gives ${kinds.typeLabel(output.type)}.`;
+}
+
+/** Return whether a node is reached from another along wires: a wire back would close a loop. */
+export function reaches(wires: Wire[], from: string, to: string): boolean {
+  const open = [from], seen = new Set(open);
+  for (let name = open.pop(); name !== undefined; name = open.pop()) {
+    if (name === to) return true;
+    for (const wire of wires) if (wire.source === name && !seen.has(wire.target)) { seen.add(wire.target); open.push(wire.target); }
+  }
+  return false;
+}
+
+// ---------------------------------------------------------------- edits
+function withNodes(graph: JsonObject, nodes: JsonObject): JsonObject { return { ...graph, nodes }; }
+
+function withEntry(graph: JsonObject, name: string, change: (entry: JsonObject) => JsonObject): JsonObject {
+  const nodes = { ...nodesOf(graph) };
+  put(nodes, name, change(entryOf(graph, name)));
+  return withNodes(graph, nodes);
+}
+
+/** Return the object without a key. */
+function without(object: JsonObject, key: string): JsonObject {
+  const { [key]: _, ...rest } = object;
+  return rest;
+}
+
+export function freeName(graph: JsonObject, wanted: string, taken: Iterable<string> = []): string {
+  const used = new Set([...Object.keys(nodesOf(graph)), ...taken]);
+  const stem = wanted.replace(/_\d+$/, "");
+  for (let name = wanted, n = 2; ; name = `${stem}_${n++}`) if (!used.has(name)) return name;
+}
+
+export function addNode(graph: JsonObject, kind: Kind, name: string, position: [number, number]): JsonObject {
+  return withEntry(graph, name, () => ({ type: kind.id, version: kind.version, knobs: {}, inputs: {}, position }));
+}
+
+export function setKnob(graph: JsonObject, node: string, knob: string, value: Json | undefined): JsonObject {
+  return withEntry(graph, node, (entry) => {
+    const knobs = { ...knobsOf(entry) };
+    if (value !== undefined) put(knobs, knob, value);
+    return { ...entry, knobs: value === undefined ? without(knobs, knob) : knobs };
+  });
+}
+
+export function setSetting(document: JsonObject, name: string, value: Json | undefined): JsonObject {
+  const settings = isObject(document.settings) ? document.settings : {};
+  return { ...document, settings: value === undefined ? without(settings, name) : { ...settings, [name]: value } };
+}
+
+export function setField(graph: JsonObject, node: string, field: "bypass" | "comment", value: boolean | string): JsonObject {
+  return withEntry(graph, node, (entry) => (value ? { ...entry, [field]: value } : without(entry, field)));
+}
+
+export function moved(graph: JsonObject, places: Map<string, [number, number]>): JsonObject {
+  let found = graph;
+  for (const [name, position] of places) {
+    if (Object.hasOwn(nodesOf(graph), name)) found = withEntry(found, name, (entry) => ({ ...entry, position }));
+  }
+  return found;
+}
+
+export function connected(graph: JsonObject, target: string, input: Input, wire: string): JsonObject {
+  return withEntry(graph, target, (entry) => {
+    const inputs = { ...inputsOf(entry) }, given = inputs[input.name];
+    const before = given === undefined ? [] : Array.isArray(given) ? given : [given];
+    if (before.includes(wire)) return entry;
+    put(inputs, input.name, input.many && (!isStage(input) || Array.isArray(given)) ? [...before, wire] : wire);
+    return { ...entry, inputs };
+  });
+}
+
+/** Whether a port is a stage's: one wire comes first there, and further ones are written as a list by hand. */
+function isStage(input: Input): boolean { return input.type.startsWith("domain_"); }
+
+export function disconnected(graph: JsonObject, wire: Wire): JsonObject {
+  return withEntry(graph, wire.target, (entry) => {
+    const given = inputsOf(entry)[wire.port], left = Array.isArray(given) ? given.filter((_, n) => n !== wire.index) : [];
+    return { ...entry, inputs: left.length ? { ...inputsOf(entry), [wire.port]: left } : without(inputsOf(entry), wire.port) };
+  });
+}
+
+/** Change the wires that name nodes; null takes a wire away. */
+function rewired(entry: JsonObject, name: (node: string) => string | null): JsonObject {
+  const inputs: JsonObject = {};
+  let changed = false;
+  for (const [port, given] of Object.entries(inputsOf(entry))) {
+    const left = (Array.isArray(given) ? given : [given]).flatMap((wire): Json[] => {
+      if (typeof wire !== "string") return [wire];
+      const dot = wire.indexOf("."), node = dot < 0 ? wire : wire.slice(0, dot), now = name(node);
+      if (now !== node) changed = true;
+      return now === null ? [] : [now + (dot < 0 ? "" : wire.slice(dot))];
+    });
+    if (left.length) put(inputs, port, Array.isArray(given) ? left : left[0]);
+    else if (Array.isArray(given) && !given.length) put(inputs, port, given);
+  }
+  return changed ? { ...entry, inputs } : entry;
+}
+
+export function removed(graph: JsonObject, names: Set<string>): JsonObject {
+  const nodes: JsonObject = {};
+  for (const name of Object.keys(nodesOf(graph))) {
+    if (!names.has(name)) put(nodes, name, rewired(entryOf(graph, name), (node) => (names.has(node) ? null : node)));
+  }
+  return withNodes(graph, nodes);
+}
+
+/** Rename a node where it stands, with every wire that names it. */
+export function renamed(graph: JsonObject, from: string, to: string): JsonObject {
+  const nodes: JsonObject = {};
+  for (const name of Object.keys(nodesOf(graph))) {
+    put(nodes, name === from ? to : name, rewired(entryOf(graph, name), (node) => (node === from ? to : node)));
+  }
+  return withNodes(graph, nodes);
+}
+
+// ---------------------------------------------------------------- copy and paste
+/** Return nodes as the text of a graph file that holds them alone. */
+export function copied(graph: JsonObject, names: Set<string>, spec: Spec, level: Level): string {
+  const nodes: JsonObject = {};
+  for (const name of Object.keys(nodesOf(graph))) {
+    if (names.has(name)) put(nodes, name, rewired(entryOf(graph, name), (node) => (names.has(node) ? node : null)));
+  }
+  const format = level.length ? SUBSTEPS_FORMAT : spec.graph_format.name;
+  return JSON.stringify({ format, version: 1, nodes }, null, 1);
+}
+
+/** Return the graph with the nodes of a text, and their names; null where it is no text of that kind of graph. */
+export function pasted(graph: JsonObject, text: string, spec: Spec, level: Level): { graph: JsonObject; names: string[] } | null {
+  let given: Json;
+  try { given = JSON.parse(text); } catch { return null; }
+  if (!isObject(given) || !isObject(given.nodes) || given.format !== (level.length ? SUBSTEPS_FORMAT : spec.graph_format.name)) return null;
+  const as = new Map<string, string>();
+  for (const name of Object.keys(given.nodes)) as.set(name, freeName(graph, name, as.values()));
+  const nodes = { ...nodesOf(graph) };
+  for (const [name, free] of as) {
+    const entry = rewired(entryOf(given, name), (node) => as.get(node) ?? null), [x, y] = positionOf(entry);
+    put(nodes, free, { ...entry, position: [x + 40, y - 40] });
+  }
+  return { graph: withNodes(graph, nodes), names: [...as.values()] };
+}
+
+/** Whether a knob of an entry holds substeps. */
+export function isSubsteps(kinds: Kinds, entry: JsonObject, knob: string): boolean {
+  return kinds.nodes.get(typeOf(entry))?.knobs.find((each) => each.name === knob)?.kind === "substeps";
+}

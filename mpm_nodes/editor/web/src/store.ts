@@ -1,0 +1,256 @@
+/** What the page knows, and what can be done to it. The file on disk is the truth; this is a copy with edits and their history. */
+import { useSyncExternalStore } from "react";
+import { api, CallFault, type Checked, type CookEvent, type Hello, type Problem } from "./api";
+import * as g from "./model/graph";
+import { type Json, type JsonObject, parse, pretty, print, type Source } from "./model/json";
+import { Kinds, SPEC_FORMAT, SPEC_VERSION, type Kind } from "./model/spec";
+
+export interface CookState {
+  number: number; path: string; running: boolean; revision: string; frames: [number, number] | null; last: number | null;
+  status: string; share: number; log: { kind: string; text: string }[]; seconds: Map<string, number>; now: string;
+}
+
+export interface State {
+  kinds: Kinds | null; hello: Hello | null; path: string; digest: string; source: Source | null; document: JsonObject | null;
+  saved: JsonObject | null; level: g.Level; selected: ReadonlySet<string>; focusKnob: string; past: JsonObject[]; future: JsonObject[];
+  checked: Checked; checking: boolean; cook: CookState; conflict: string | null; toast: string; theme: "auto" | "dark" | "light";
+  revision: string; revisions: string[]; edits: number;
+}
+
+const NO_COOK: CookState = { number: 0, path: "", running: false, revision: "", frames: null, last: null, status: "", share: 0, log: [], seconds: new Map(), now: "" };
+
+let state: State = {
+  kinds: null, hello: null, path: "", digest: "", source: null, document: null, saved: null, level: [], selected: new Set(), focusKnob: "",
+  past: [], future: [], checked: { problems: [] }, checking: false, cook: NO_COOK, conflict: null, toast: "",
+  theme: (localStorage.getItem("theme") as State["theme"]) ?? "auto", revision: "", revisions: [], edits: 0,
+};
+const listeners = new Set<() => void>();
+
+export function get(): State { return state; }
+export function set(change: Partial<State>): void { state = { ...state, ...change }; for (const listener of listeners) listener(); }
+export function useStore<T>(select: (state: State) => T): T {
+  return useSyncExternalStore((listener) => { listeners.add(listener); return () => listeners.delete(listener); }, () => select(state));
+}
+
+let toastClock = 0;
+export function say(toast: string): void {
+  set({ toast });
+  clearTimeout(toastClock);
+  toastClock = window.setTimeout(() => set({ toast: "" }), 6000);
+}
+export function tell(error: unknown): void { say(error instanceof Error ? error.message : String(error)); }
+
+// ---------------------------------------------------------------- reading
+export const dirty = (s: State) => s.document !== s.saved;
+
+export function shownGraph(s: State): { graph: JsonObject; own: boolean; note: string } {
+  return s.document && s.kinds ? g.levelOf(s.document, s.level, s.kinds) : { graph: { nodes: {} }, own: false, note: "" };
+}
+
+/** Return how kinds are looked up at the shown level. */
+export function kindLookup(s: State): (name: string) => Kind | undefined {
+  const { graph } = shownGraph(s), kinds = s.kinds && g.kindsAt(s.level, s.kinds), begin = s.kinds && s.level.length ? g.beginKind(s.kinds) : undefined;
+  return (name) => (name === g.BEGIN ? begin : kinds?.get(g.typeOf(g.entryOf(graph, name))));
+}
+
+export function textOf(s: State): string {
+  return s.source ? print(s.document!, s.source) : pretty(s.document!) + "\n";
+}
+
+// ---------------------------------------------------------------- files
+export async function begin(): Promise<void> {
+  try {
+    const [hello, spec] = await Promise.all([api.hello(), api.spec()]);
+    if (spec.format !== SPEC_FORMAT || spec.version !== SPEC_VERSION) throw new Error("This page is of another version than the program; load it again.");
+    set({ hello, kinds: new Kinds(spec) });
+    if (hello.graph) await open(hello.graph);
+    followCook();
+    setInterval(lookAtDisk, 3000);
+  } catch (error) { tell(error); }
+}
+
+export async function open(path: string, read = () => api.open(path)): Promise<void> {
+  try {
+    const opened = await read(), source = parse(opened.text), document = source.root.value as JsonObject;
+    set({ path: opened.path, digest: opened.digest, source, document, saved: document, level: [], selected: new Set(), past: [], future: [],
+      conflict: null, checked: { problems: [] }, revision: "", revisions: [], edits: 0 });
+    await lookForRevisions();
+    void check();
+  } catch (error) { tell(error); }
+}
+
+export const openSample = (name: string) => open("", () => api.sample(name));
+
+export function create(path: string): void {
+  const document = g.newGraph(get().kinds!.spec);
+  set({ path, digest: "", source: null, document, saved: null, level: [], selected: new Set(), past: [], future: [], conflict: null,
+    checked: { problems: [] }, revision: "", revisions: [] });
+}
+
+export function close(): void {
+  if (dirty(state) && !confirm("Leave the changes of this graph unsaved?")) return;
+  set({ document: null, saved: null, path: "" });
+  api.hello().then((hello) => set({ hello }), tell);
+}
+
+/** Save; a file that something else has written since is left alone, and the user is asked. */
+export async function save(over = state.digest): Promise<boolean> {
+  const { document, path } = state;
+  if (!document) return false;
+  const text = textOf(state);
+  try {
+    const { digest } = await api.save(path, text, over);
+    set({ digest, saved: document, source: parse(text), conflict: null });
+    if (state.document === document) set({ document: state.source!.root.value as JsonObject, saved: state.source!.root.value as JsonObject });
+    return true;
+  } catch (error) {
+    if (error instanceof CallFault && error.status === 409) set({ conflict: error.digest });
+    else tell(error);
+    return false;
+  }
+}
+
+async function lookAtDisk(): Promise<void> {
+  const { path, digest, document, conflict } = state;
+  if (!document || !digest || conflict !== null || window.document.hidden) return;
+  const now = await api.digest(path).catch(() => null);
+  if (!now || now.digest === digest || state.digest !== digest || state.path !== path) return;
+  if (dirty(state)) set({ conflict: now.digest });
+  else { await open(path); say(`${path} was changed on disk and read again.`); }
+}
+
+// ---------------------------------------------------------------- edits
+let mergeKey = "", mergeTime = 0;
+
+/** Change the document; edits with the same `key` in quick succession are one step of the history. */
+export function edit(change: (document: JsonObject) => JsonObject, key = ""): void {
+  const before = state.document, after = before && change(before);
+  if (!before || !after || after === before) return;
+  const merge = key !== "" && key === mergeKey && performance.now() - mergeTime < 1200;
+  mergeKey = key; mergeTime = performance.now();
+  set({ document: after, past: merge ? state.past : [...state.past.slice(-199), before], future: [], edits: state.edits + 1 });
+  scheduleCheck();
+}
+
+/** Change the shown graph. */
+export function editGraph(change: (graph: JsonObject) => JsonObject, key = ""): void {
+  edit((document) => g.atLevel(document, state.level, state.kinds!, change), key);
+}
+
+export function undo(): void {
+  const before = state.past.at(-1);
+  if (before) { set({ document: before, past: state.past.slice(0, -1), future: [state.document!, ...state.future], edits: state.edits + 1 }); scheduleCheck(); }
+}
+export function redo(): void {
+  const next = state.future[0];
+  if (next) { set({ document: next, future: state.future.slice(1), past: [...state.past, state.document!], edits: state.edits + 1 }); scheduleCheck(); }
+}
+
+export function setKnob(node: string, knob: string, value: Json | undefined): void {
+  editGraph((graph) => g.setKnob(graph, node, knob, value), `${state.level.join("/")}:${node}.${knob}`);
+}
+
+export function select(names: Iterable<string>, focusKnob = ""): void { set({ selected: new Set(names), focusKnob }); }
+
+export function removeSelected(): void {
+  const names = new Set([...state.selected].filter((name) => name !== g.BEGIN));
+  if (names.size) { editGraph((graph) => g.removed(graph, names)); select([]); }
+}
+
+/** Show substeps of a node, or the outer graph. */
+export function dive(level: g.Level): void { set({ level, selected: new Set(level.length ? [] : state.level.slice(0, 1)), edits: state.edits + 1 }); }
+
+// ---------------------------------------------------------------- problems
+let checkClock = 0, checkAgain = false;
+function scheduleCheck(): void { clearTimeout(checkClock); checkClock = window.setTimeout(check, 900); }
+
+export async function check(): Promise<void> {
+  if (!state.document) return;
+  if (state.checking) { checkAgain = true; return; }
+  const { path } = state;
+  set({ checking: true });
+  try {
+    const checked = await api.check(path, textOf(state));
+    if (state.path === path) set({ checked });
+  } catch (error) { tell(error); }
+  set({ checking: false });
+  if (checkAgain) { checkAgain = false; void check(); }
+}
+
+/** Return the node that a problem's place names, and the knob or port: "ball.radius", "fall.substeps.gather.kernel". */
+export function placeOf(problem: Problem): string[] { return problem.place.split("."); }
+
+export function problemsOf(s: State, node: string): Problem[] {
+  const at = s.level.length ? [...s.level, node] : [node];
+  return [...s.checked.problems, ...(s.checked.warnings ?? [])].filter((problem) => at.every((part, n) => placeOf(problem)[n] === part));
+}
+
+export function goTo(problem: Problem): void {
+  const [node, knob, stage, inner] = placeOf(problem), entry = g.entryOf(state.document!, node);
+  if (stage && g.isSubsteps(state.kinds!, entry, knob)) { dive([node, knob]); select([stage], inner ?? ""); }
+  else { dive([]); select(g.typeOf(entry) ? [node] : [], node === "settings" || !g.typeOf(entry) ? knob ?? node : knob ?? ""); }
+}
+
+// ---------------------------------------------------------------- cooks
+export async function cook(mode: "new" | "resume"): Promise<void> {
+  if (!state.document || ((dirty(state) || !state.digest) && !(await save()))) return;
+  try {
+    await api.cook(state.path, mode);
+    set({ cook: { ...NO_COOK, running: true, path: state.path, status: "Starting" } });
+  } catch (error) { tell(error); }
+}
+
+export function stop(): void { api.stop().catch(tell); set({ cook: { ...state.cook, status: "Stopping after this substep" } }); }
+
+export async function lookForRevisions(): Promise<void> {
+  const { path, digest } = state;
+  if (!digest) return;
+  const { revisions } = await api.revisions(path);
+  if (state.path === path) set({ revisions, revision: revisions.includes(state.revision) ? state.revision : revisions.at(-1) ?? "" });
+}
+
+/** Follow the events of the newest cook, whoever started it, as long as the page is open. */
+async function followCook(): Promise<void> {
+  for (let number = 0, next = 0; ; ) {
+    try {
+      const told = await api.events(number, next, state.cook.running);
+      if (told.cook !== number) { number = told.cook; next = 0; set({ cook: { ...NO_COOK, number, path: told.path, running: !told.over } }); }
+      for (const event of told.events) { takeEvent(event); next = event.n + 1; }
+      if (!told.over) continue;
+    } catch { /* the server is gone or busy: look again later */ }
+    await new Promise((done) => setTimeout(done, 700));
+  }
+}
+
+const text = (value: Json | undefined) => (typeof value === "string" ? value : "");
+const number = (value: Json | undefined) => (typeof value === "number" ? value : 0);
+
+function takeEvent(event: CookEvent): void {
+  const cook = { ...state.cook };
+  const log = (kind: string, line: string) => { cook.log = [...cook.log.slice(-199), { kind, text: line }]; };
+  if (event.event === "plan") {
+    cook.frames = event.frames as [number, number];
+    cook.revision = text(event.out).split(/[\\/]/).at(-1) ?? "";
+    cook.status = `Frames ${cook.frames[0]} to ${cook.frames[1]}`;
+    if (cook.path === state.path) set({ revision: cook.revision });
+  } else if (event.event === "node") {
+    cook.now = text(event.node);
+    cook.seconds = new Map(cook.seconds).set(cook.now, (cook.seconds.get(cook.now) ?? 0) + number(event.seconds));
+  } else if (event.event === "substep") {
+    cook.status = `Frame ${number(event.frame)} · substep ${number(event.substep)} · dt ${number(event.dt).toPrecision(3)} s · ${number(event.particles).toLocaleString("en")} particles`;
+  } else if (event.event === "frame_done") {
+    cook.last = number(event.frame);
+    const left = number(event.seconds_left);
+    cook.status = `Frame ${cook.last} done · ${number(event.particles).toLocaleString("en")} particles${left ? ` · about ${Math.ceil(left)} s left` : ""}`;
+    if (cook.frames) cook.share = (cook.last - cook.frames[0] + 1) / (cook.frames[1] - cook.frames[0] + 1);
+  } else if (event.event === "compiling") cook.status = text(event.message);
+  else if (["warning", "note", "error"].includes(event.event)) log(event.event, [text(event.where), text(event.message)].filter(Boolean).join(": "));
+  else if (event.event === "ended") {
+    cook.running = false;
+    cook.now = "";
+    cook.status = text(event.message);
+    if (text(event.said)) log("error", text(event.said));
+    void lookForRevisions();
+  }
+  set({ cook });
+}

@@ -1,0 +1,122 @@
+import { useEffect } from "react";
+import * as store from "../store";
+import { dirty, get, set, useStore } from "../store";
+import { GraphPane } from "./GraphPane";
+import { KnobPanel } from "./KnobPanel";
+import { Start } from "./Start";
+import { Viewer } from "./Viewer";
+import { useSplit } from "./split";
+
+export function App() {
+  const { kinds, document: graph, theme, toast } = useStore((s) => s), split = useSplit("height", 52), side = useSplit("width", 320);
+  useEffect(() => {
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    const apply = () => { document.documentElement.dataset.theme = theme === "auto" ? (dark.matches ? "dark" : "light") : theme; };
+    apply();
+    dark.addEventListener("change", apply);
+    localStorage.setItem("theme", theme);
+    return () => dark.removeEventListener("change", apply);
+  }, [theme]);
+  useEffect(() => {
+    const leaving = (event: BeforeUnloadEvent) => { if (get().document && dirty(get())) event.preventDefault(); };
+    window.addEventListener("keydown", keys);
+    window.addEventListener("beforeunload", leaving);
+    return () => { window.removeEventListener("keydown", keys); window.removeEventListener("beforeunload", leaving); };
+  }, []);
+  return (
+    <>
+      {!kinds ? <p className="waiting" role="status">Reading what nodes there are…</p> : !graph ? <Start /> : (
+        <div className="editor" ref={split.host}>
+          <Bar />
+          <Conflict />
+          <main ref={side.host}>
+            <div className="left">
+              <section className="viewer" aria-label="3D view"><Viewer /></section>
+              <div className="divider across" {...split.handle} aria-label="Height of the 3D view" />
+              <section className="graph" aria-label="Graph"><GraphPane /></section>
+            </div>
+            <div className="divider down" {...side.handle} aria-label="Width of the knobs" />
+            <KnobPanel />
+          </main>
+          <Status />
+        </div>
+      )}
+      {toast && <div className="toast" role="alert" onClick={() => set({ toast: "" })}>{toast}</div>}
+    </>
+  );
+}
+
+const typing = (target: EventTarget | null) => target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+
+function keys(event: KeyboardEvent): void {
+  const command = event.ctrlKey || event.metaKey, key = event.key.toLowerCase();
+  if (!get().document) return;
+  if (command && key === "s") { event.preventDefault(); void store.save(); }
+  else if (typing(event.target)) return;
+  else if (command && key === "z") { event.preventDefault(); if (event.shiftKey) store.redo(); else store.undo(); }
+  else if (command && key === "y") { event.preventDefault(); store.redo(); }
+}
+
+function Bar() {
+  const s = useStore((each) => each);
+  const next = { auto: "dark", dark: "light", light: "auto" } as const;
+  return (
+    <header className="bar">
+      <button onClick={store.close} title="Choose another graph">☰ <span className="sr">Choose another graph</span></button>
+      <strong className="file" title={`${s.hello?.root}/${s.path}`}>{s.path}{dirty(s) && <span className="unsaved" title="not saved"> ●<span className="sr">not saved</span></span>}</strong>
+      <button onClick={() => void store.save()} disabled={!dirty(s)} title="Ctrl S">Save</button>
+      <span className="gap" />
+      <button onClick={store.undo} disabled={!s.past.length} title="Ctrl Z">Undo</button>
+      <button onClick={store.redo} disabled={!s.future.length} title="Ctrl Shift Z">Redo</button>
+      <span className="gap" />
+      {s.cook.running
+        ? <button className="stop" onClick={store.stop}>■ Stop</button>
+        : <>
+            <button className="primary" onClick={() => void store.cook("new")} title="Save, and cook a new revision">▶ Cook</button>
+            <button onClick={() => void store.cook("resume")} disabled={!s.revision} title="Go on after the last whole frame of the newest revision">Resume</button>
+          </>}
+      <span className="grow" />
+      <span className="said">{s.checking ? "Checking…" : s.checked.said}</span>
+      <button onClick={() => set({ theme: next[s.theme] })} title="Colours of the page">Theme: {s.theme}</button>
+    </header>
+  );
+}
+
+function Conflict() {
+  const { conflict, path } = useStore((s) => s);
+  if (conflict === null) return null;
+  return (
+    <div className="conflict" role="alert">
+      <span>{conflict ? `${path} was changed on disk since it was read. Nothing has been overwritten.` : `There is no longer a file ${path} on disk.`}</span>
+      {conflict && <button onClick={() => void store.open(path)}>Read it again, without my changes</button>}
+      <button onClick={() => void store.save(conflict)}>Write mine over it</button>
+      <button onClick={() => set({ conflict: null })}>Later</button>
+    </div>
+  );
+}
+
+function Status() {
+  const { cook, checked } = useStore((s) => s), problems = checked.problems.length;
+  return (
+    <footer className="status">
+      {cook.status && <progress max={1} value={cook.running || cook.share ? cook.share : 0} aria-label="frames cooked" />}
+      <span role="status" className="grow">{cook.path && cook.status ? `${cook.revision ? `${cook.revision}: ` : ""}${cook.status}` : "Nothing is cooking"}</span>
+      {cook.log.length > 0 && (
+        <details className="log">
+          <summary>{cook.log.length} message{cook.log.length > 1 ? "s" : ""} of the cook</summary>
+          <ul>{cook.log.map((line, n) => <li key={n} className={line.kind}><b>{line.kind}</b> {line.text}</li>)}</ul>
+        </details>
+      )}
+      <details className="log">
+        <summary className={problems ? "bad" : ""}>{problems ? `${problems} problem${problems > 1 ? "s" : ""}` : "No problems"}{checked.warnings?.length ? `, ${checked.warnings.length} warnings` : ""}</summary>
+        <ul>
+          {[...checked.problems, ...(checked.warnings ?? [])].map((problem, n) => (
+            <li key={n} className={n < problems ? "error" : "warning"}>
+              <button onClick={() => store.goTo(problem)}><b>{problem.place}</b> {problem.message}{problem.cure ? `; ${problem.cure}` : ""}</button>
+            </li>
+          ))}
+        </ul>
+      </details>
+    </footer>
+  );
+}

@@ -1,0 +1,166 @@
+import { useEffect, useRef, useState } from "react";
+import type { Problem } from "../api";
+import * as g from "../model/graph";
+import { isObject, type Json, same } from "../model/json";
+import type { Knob } from "../model/spec";
+import * as store from "../store";
+import { editGraph, kindLookup, placeOf, problemsOf, say, shownGraph, useStore } from "../store";
+import { NumberField } from "./NumberField";
+
+export function KnobPanel() {
+  const s = useStore((each) => each), { graph, own } = shownGraph(s), kinds = s.kinds!, [name] = s.selected.size === 1 ? s.selected : [undefined];
+  if (name === undefined || !Object.hasOwn(g.nodesOf(graph), name)) {
+    return (
+      <aside className="knobs" aria-label="Knobs">
+        <h2>{s.selected.size > 1 ? `${s.selected.size} nodes are selected` : "Settings of the graph"}</h2>
+        {kinds.spec.settings.map((knob) => {
+          const settings = isObject(s.document!.settings) ? s.document!.settings : {};
+          return <KnobRow key={knob.name} knob={{ ...knob, keyable: false }} value={settings[knob.name]} problems={[...s.checked.problems].filter((each) => each.place === `settings.${knob.name}`)}
+            focused={s.focusKnob === knob.name} readOnly={false} onChange={(value) => store.edit((document) => g.setSetting(document, knob.name, value), `settings.${knob.name}`)} />;
+        })}
+      </aside>
+    );
+  }
+  const entry = g.entryOf(graph, name), kind = kindLookup(s)(name), values = g.knobsOf(entry), problems = problemsOf(s, name), depth = s.level.length;
+  const known = new Set(kind?.knobs.map((knob) => knob.name)), rest = Object.keys(values).filter((each) => !known.has(each));
+  const about = (knob: string) => problems.filter((each) => placeOf(each)[depth + 1] === knob);
+  const ports = problems.filter((each) => !known.has(placeOf(each)[depth + 1] ?? "-"));
+  return (
+    <aside className="knobs" aria-label={`Knobs of ${name}`}>
+      <NameField key={name} name={name} readOnly={!own} />
+      <p className="kind"><b>{kind?.label ?? `unknown type ${g.typeOf(entry)}`}</b> <code>{g.typeOf(entry)}</code></p>
+      <details className="about"><summary>{kind?.doc.split("\n")[0] ?? "It is kept as it is."}</summary>{kind && <p>{kind.doc}</p>}</details>
+      {!own && <p className="note">A preset is not changed here.</p>}
+      {ports.map((each, n) => <ProblemLine key={n} problem={each} />)}
+      <label className="check"><input type="checkbox" checked={entry.bypass === true} disabled={!own} onChange={(event) => editGraph((each) => g.setField(each, name, "bypass", event.target.checked))} /> Bypass <kbd>M</kbd></label>
+      {kind?.knobs.map((knob) => (
+        <KnobRow key={`${name}.${knob.name}`} knob={knob} value={values[knob.name]} problems={about(knob.name)} focused={s.focusKnob === knob.name} readOnly={!own} node={name}
+          onChange={(value) => store.setKnob(name, knob.name, value)} />
+      ))}
+      {rest.map((each) => <div className="knob" key={each}><div className="knob-head"><label>{each}</label><small>not known here</small></div><JsonField value={values[each]} readOnly={!own} label={each} onChange={(value) => store.setKnob(name, each, value)} /></div>)}
+      <label className="comment-field">Comment<textarea rows={2} value={typeof entry.comment === "string" ? entry.comment : ""} readOnly={!own} onChange={(event) => editGraph((graphNow) => g.setField(graphNow, name, "comment", event.target.value), `${name}/comment`)} /></label>
+    </aside>
+  );
+}
+
+function NameField({ name, readOnly }: { name: string; readOnly: boolean }) {
+  const [text, setText] = useState(name);
+  const put = () => {
+    const { graph } = shownGraph(store.get()), spec = store.get().kinds!.spec;
+    if (text === name) return;
+    const fault = !new RegExp(`^(?:${spec.name_pattern})$`, "u").test(text) ? "Letters, digits, _ and - may be in a name, which begins with no digit."
+      : Object.hasOwn(g.nodesOf(graph), text) || (store.get().level.length && spec.reserved_names.includes(text)) ? `${text} is taken.` : "";
+    if (fault) { say(fault); setText(name); return; }
+    editGraph((each) => g.renamed(each, name, text));
+    store.select([text]);
+  };
+  return <input className="name" aria-label="Name of the node" value={text} readOnly={readOnly} spellCheck={false} onChange={(event) => setText(event.target.value)} onBlur={put}
+    onKeyDown={(event) => { if (event.key === "Enter") event.currentTarget.blur(); if (event.key === "Escape") { setText(name); } }} />;
+}
+
+function ProblemLine({ problem }: { problem: Problem }) {
+  return <p className="problem" role="note">{problem.message}{problem.allowed ? ` (${problem.allowed})` : ""}{problem.cure ? `; ${problem.cure}` : ""}</p>;
+}
+
+interface RowProps { knob: Knob; value: Json | undefined; problems: Problem[]; focused: boolean; readOnly: boolean; node?: string; onChange: (value: Json | undefined) => void }
+
+const isKeyed = (value: Json | undefined): value is { keys: Json[][] } => isObject(value) && Array.isArray(value.keys);
+
+export function KnobRow({ knob, value, problems, focused, readOnly, node, onChange }: RowProps) {
+  const row = useRef<HTMLDivElement>(null), given = value !== undefined, shown = given ? value : knob.default, keyed = isKeyed(shown);
+  useEffect(() => {
+    if (!focused) return;
+    row.current!.scrollIntoView({ block: "center" });
+    row.current!.querySelector<HTMLElement>("input, select, textarea")?.focus();
+  }, [focused]);
+  const start = store.get().document?.settings, frame = isObject(start) && typeof start.start === "number" ? start.start : 1;
+  const changed = given && !same(value, knob.default);
+  return (
+    <div className={`knob${changed ? " changed" : ""}${problems.length ? " failing" : ""}${readOnly ? " fixed" : ""}`} ref={row} data-knob={knob.name}>
+      <div className="knob-head">
+        <label htmlFor={`knob-${knob.name}`} title={knob.doc}>{knob.label}{knob.unit && <span className="unit"> {knob.unit}</span>}</label>
+        {knob.keyable && !readOnly && shown !== null && (
+          <button title={keyed ? "Back to one value, the first key's" : "Give it keys over frames"} aria-pressed={keyed} onClick={() => onChange(keyed ? (shown.keys[0]?.[1] ?? knob.default) : { keys: [[frame, shown, "linear"]] })}>◆<span className="sr">Keys of {knob.label}</span></button>
+        )}
+        {given && !readOnly && !knob.required && <button title={`Back to the default, ${JSON.stringify(knob.default)}`} onClick={() => onChange(undefined)}>↺<span className="sr">Default of {knob.label}</span></button>}
+      </div>
+      {keyed ? <Keys knob={knob} value={shown} readOnly={readOnly} onChange={onChange} /> : <Field knob={knob} value={shown} readOnly={readOnly} node={node} onChange={onChange} />}
+      <p className="doc">{knob.doc.split("\n")[0]}</p>
+      {problems.map((each, n) => <ProblemLine key={n} problem={each} />)}
+    </div>
+  );
+}
+
+interface FieldProps { knob: Knob; value: Json; readOnly: boolean; node?: string; onChange: (value: Json | undefined) => void; id?: string }
+
+function Field({ knob, value, readOnly, node, onChange, id = `knob-${knob.name}` }: FieldProps) {
+  if (value === null && knob.optional) return <button id={id} disabled={readOnly} onClick={() => onChange(knob.kind === "vector" ? Array(knob.size).fill(0) : knob.kind === "int" || knob.kind === "float" ? knob.range?.soft_min ?? 0 : knob.kind === "table" || knob.kind === "strings" ? [] : "")}>None; set a value</button>;
+  const none = knob.optional && !readOnly ? <button className="none" onClick={() => onChange(null)}>None</button> : null;
+  switch (knob.kind) {
+    case "bool": return <label className="check"><input id={id} type="checkbox" checked={value === true} disabled={readOnly} onChange={(event) => onChange(event.target.checked)} /> {value === true ? "On" : "Off"}</label>;
+    case "int": case "float":
+      return typeof value === "number" ? <><NumberField id={id} label={knob.label} value={value} range={knob.range} whole={knob.kind === "int"} slider readOnly={readOnly} onChange={onChange} />{none}</> : <JsonField id={id} value={value} readOnly={readOnly} label={knob.label} onChange={onChange} />;
+    case "vector":
+      return Array.isArray(value) && value.every((part) => typeof part === "number")
+        ? <div className="vector">{value.map((part, n) => <NumberField key={n} id={n ? undefined : id} label={`${knob.label} ${"xyzw"[n] ?? n}`} axis={value.length === 4 ? "wxyz"[n] : "xyz"[n]} value={part as number} range={knob.range} whole={knob.element === "int"} readOnly={readOnly} onChange={(now) => onChange(value.map((each, m) => (m === n ? now : each)))} />)}{none}</div>
+        : <JsonField id={id} value={value} readOnly={readOnly} label={knob.label} onChange={onChange} />;
+    case "enum":
+      return <><select id={id} value={JSON.stringify(value)} disabled={readOnly} onChange={(event) => onChange(JSON.parse(event.target.value))}>
+        {!knob.menu.some((each) => same(each.value, value)) && <option value={JSON.stringify(value)}>{String(value)}</option>}
+        {knob.menu.map((each) => <option key={String(each.value)} value={JSON.stringify(each.value)}>{each.label}</option>)}
+      </select>{none}</>;
+    case "str": case "path": case "output_path":
+      return typeof value === "string" || value === null ? <><input id={id} value={value ?? ""} readOnly={readOnly} spellCheck={false} placeholder={knob.kind === "path" ? "file, relative to the graph" : ""} onChange={(event) => onChange(event.target.value)} />{none}</> : <JsonField id={id} value={value} readOnly={readOnly} label={knob.label} onChange={onChange} />;
+    case "substeps": return <Substeps id={id} value={value} readOnly={readOnly} node={node} knob={knob} onChange={onChange} />;
+    default: return <><JsonField id={id} value={value} readOnly={readOnly} label={knob.label} onChange={onChange} />{none}</>;
+  }
+}
+
+/** Tables, lists of text and what is not understood: as JSON, which is taken when it is whole. */
+function JsonField({ value, readOnly, label, onChange, id }: { value: Json; readOnly: boolean; label: string; onChange: (value: Json) => void; id?: string }) {
+  const [text, setText] = useState(() => JSON.stringify(value)), [bad, setBad] = useState(false);
+  useEffect(() => { setText(JSON.stringify(value)); setBad(false); }, [value]);
+  const put = () => { try { const read = JSON.parse(text) as Json; setBad(false); if (!same(read, value)) onChange(read); } catch { setBad(true); } };
+  return <textarea id={id} className={bad ? "bad" : ""} aria-invalid={bad} aria-label={`${label} as JSON`} rows={Math.min(5, 1 + Math.floor(text.length / 36))} value={text} readOnly={readOnly} spellCheck={false} onChange={(event) => setText(event.target.value)} onBlur={put} />;
+}
+
+function Keys({ knob, value, readOnly, onChange }: { knob: Knob; value: { keys: Json[][] }; readOnly: boolean; onChange: (value: Json) => void }) {
+  const modes = store.get().kinds!.spec.interpolations, put = (keys: Json[][]) => onChange({ ...value, keys: [...keys].sort((a, b) => Number(a[0]) - Number(b[0])) });
+  const change = (n: number, part: number, now: Json) => put(value.keys.map((key, m) => (m === n ? key.map((each, p) => (p === part ? now : each)) : key)));
+  return (
+    <table className="keys"><thead><tr><th scope="col">Frame</th><th scope="col">Value</th><th scope="col">To the next</th><th /></tr></thead><tbody>
+      {value.keys.map((key, n) => (
+        <tr key={n}>
+          <td><NumberField label={`Frame of key ${n + 1}`} value={Number(key[0])} range={null} whole={false} readOnly={readOnly} onChange={(now) => change(n, 0, now)} /></td>
+          <td><Field knob={knob} value={key[1]} readOnly={readOnly} id={`key-${knob.name}-${n}`} onChange={(now) => change(n, 1, now ?? null)} /></td>
+          <td><select aria-label={`Interpolation of key ${n + 1}`} value={String(key[2] ?? "linear")} disabled={readOnly} onChange={(event) => change(n, 2, event.target.value)}>{modes.map((each) => <option key={each}>{each}</option>)}</select></td>
+          <td><button disabled={readOnly || value.keys.length < 2} aria-label={`Remove key ${n + 1}`} onClick={() => put(value.keys.filter((_, m) => m !== n))}>✕</button></td>
+        </tr>
+      ))}
+      </tbody><tfoot><tr><td colSpan={4}><button disabled={readOnly} onClick={() => { const last = value.keys.at(-1)!; put([...value.keys, [Number(last[0]) + 10, last[1], "linear"]]); }}>Add a key</button></td></tr></tfoot>
+    </table>
+  );
+}
+
+function Substeps({ id, value, readOnly, node, knob, onChange }: FieldProps) {
+  const kinds = store.get().kinds!, recipe = isObject(value) ? value : { preset: value }, own = isObject(value) && isObject(value.nodes);
+  const preset = own ? undefined : kinds.presets.get(String(recipe.preset)), given = isObject(recipe.set) ? recipe.set : {};
+  const choose = (name: string) => { if (name) onChange(name); };
+  const set = (parameter: string, now: Json | undefined) => {
+    const { [parameter]: _, ...rest } = given, next = now === undefined ? rest : { ...given, [parameter]: now };
+    const { set: __, ...others } = recipe as { [key: string]: Json };
+    onChange(Object.keys(next).length ? { ...others, set: next } : Object.keys(others).length > 1 ? others : others.preset);
+  };
+  return (
+    <div className="substeps">
+      <select id={id} value={own ? "" : String(recipe.preset)} disabled={readOnly} onChange={(event) => choose(event.target.value)}>
+        {own && <option value="">Its own graph</option>}
+        {!own && !preset && <option value={String(recipe.preset)}>{String(recipe.preset)} (unknown)</option>}
+        {[...kinds.presets.values()].map((each) => <option key={each.name} value={each.name}>{each.label}</option>)}
+      </select>
+      {node && <button onClick={() => store.dive([node, knob.name])}>Show its stages ⤵</button>}
+      {preset && <p className="doc">{preset.doc}</p>}
+      {preset?.parameters.map((each) => <KnobRow key={each.name} knob={{ ...each, keyable: false }} value={given[each.name]} problems={[]} focused={false} readOnly={readOnly} onChange={(now) => set(each.name, now)} />)}
+    </div>
+  );
+}

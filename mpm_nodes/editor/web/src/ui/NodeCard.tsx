@@ -1,0 +1,50 @@
+import { Handle, type Node, type NodeProps, Position } from "@xyflow/react";
+import { memo } from "react";
+import type { Problem } from "../api";
+import type { Kind, Kinds } from "../model/spec";
+import { dive, goTo } from "../store";
+
+export type CardData = {
+  name: string; kind: Kind | undefined; typeName: string; kinds: Kinds; bypass: boolean; problems: Problem[]; errors: number; seconds: number;
+  cooking: boolean; substeps: string; comment: string;
+};
+export type CardNode = Node<CardData, "card">;
+
+export const ROW = 22, HEAD = 42;
+
+/** Return how tall a node is drawn. */
+export function cardHeight(kind: Kind | undefined): number {
+  return HEAD + ROW * Math.max(1, (kind?.inputs.length ?? 0) + (kind?.outputs.filter((each) => !each.internal).length ?? 0)) + 10;
+}
+
+export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps<CardNode>) {
+  const { kind, kinds, name, problems } = data, outputs = kind?.outputs.filter((each) => !each.internal) ?? [];
+  const classes = ["card", selected && "selected", data.bypass && "bypassed", data.errors > 0 && "failing", data.cooking && "cooking"].filter(Boolean).join(" ");
+  return (
+    <div className={classes}>
+      <div className="card-head" ref={(host) => { host?.style.setProperty("--category", kind ? kinds.categoryColour(kind.category) : "#7a2f2f"); }} title={kind?.doc.split("\n")[0] ?? "This type is not known here; it is kept as it is."}>
+        <b>{name || kind?.label}</b>
+        <small>{kind ? (name ? kind.label : "") : `unknown: ${data.typeName}`}{data.bypass ? " · bypassed" : ""}</small>
+        {data.substeps && <button className="dive nodrag" title={`Show the substeps of ${name}`} aria-label={`Show the substeps of ${name}`} onClick={() => dive([name, data.substeps])}>⤵</button>}
+      </div>
+      {outputs.map((output) => (
+        <div className="port out" key={`o-${output.name}`} title={kinds.typeLabel(output.type)}>
+          {output.label}<Handle type="source" id={output.name} position={Position.Right} style={{ background: kinds.typeColour(output.type) }} />
+        </div>
+      ))}
+      {kind?.inputs.map((input) => (
+        <div className="port in" key={`i-${input.name}`} title={`${kinds.typeLabel(input.type)}${input.many ? ", any number of wires" : ""}${input.optional ? "" : ", needed"}. ${input.doc}`}>
+          <Handle type="target" id={input.name} position={Position.Left} className={input.many ? "many" : ""} style={{ background: kinds.typeColour(input.type.split(" | ")[0]) }} />
+          {input.label}{input.optional ? "" : <span className="needed" aria-label="needed"> *</span>}
+        </div>
+      ))}
+      {data.comment && <p className="comment">{data.comment}</p>}
+      {data.seconds > 0 && <span className="seconds" title="Seconds in the newest cook">{data.seconds < 10 ? data.seconds.toFixed(2) : data.seconds.toFixed(0)} s</span>}
+      {problems.length > 0 && (
+        <button className={`badge nodrag ${data.errors ? "error" : "warning"}`} onClick={() => goTo(problems[0])}
+          title={problems.map((problem) => `${problem.place}: ${problem.message}${problem.cure ? `; ${problem.cure}` : ""}`).join("\n")}
+          aria-label={`${problems.length} problems of ${name}`}>{data.errors ? "!" : "i"} {problems.length}</button>
+      )}
+    </div>
+  );
+});

@@ -1,0 +1,43 @@
+import { useEffect, useRef, useState } from "react";
+import type { Range } from "../model/spec";
+
+interface Props { value: number; range: Range | null; whole: boolean; readOnly: boolean; label: string; id?: string; axis?: string; slider?: boolean; onChange: (value: number) => void }
+
+/** A number that is typed, or dragged between the soft ends of its range; hard limits hold either way. */
+export function NumberField({ value, range, whole, readOnly, label, id, axis, slider, onChange }: Props) {
+  const [text, setText] = useState(shown(value)), typed = useRef(false);
+  useEffect(() => { if (!typed.current) setText(shown(value)); }, [value]);
+  const put = (given: number) => {
+    if (!Number.isFinite(given)) return setText(shown(value));
+    const now = Math.min(Math.max(whole ? Math.round(given) : given, range?.min ?? -Infinity), range?.max ?? Infinity);
+    if (now !== value) onChange(now);
+    setText(shown(now));
+  };
+  const soft = range && slider && Number.isFinite(range.soft_min) && range.soft_max > range.soft_min && range.soft_max / Math.max(range.soft_min, 1e-12) < 1e12 ? range : null;
+  const log = soft?.log && soft.soft_min > 0, to = (x: number) => (log ? Math.log10(Math.max(x, soft.soft_min)) : x), from = (x: number) => (log ? 10 ** x : x);
+  const low = soft ? to(soft.soft_min) : 0, high = soft ? to(soft.soft_max) : 1;
+  return (
+    <span className="number">
+      {axis && <span className={`axis ${axis}`} aria-hidden>{axis}</span>}
+      <input id={id} aria-label={label} inputMode="decimal" value={text} readOnly={readOnly}
+        onFocus={(event) => event.target.select()} onChange={(event) => { typed.current = true; setText(event.target.value); }}
+        onBlur={() => { if (typed.current) { typed.current = false; put(Number(text.trim() || NaN)); } }}
+        onKeyDown={(event) => {
+          if (event.key === "Enter") { typed.current = false; put(Number(text.trim() || NaN)); }
+          if (event.key === "Escape") { typed.current = false; setText(shown(value)); }
+          if ((event.key === "ArrowUp" || event.key === "ArrowDown") && !readOnly) {
+            event.preventDefault();
+            typed.current = false;
+            const size = whole ? 1 : 10 ** Math.floor(Math.log10(Math.abs(value) || 1) - 1);
+            put(round((typed.current ? Number(text) : value) + (event.key === "ArrowUp" ? 1 : -1) * size * (event.shiftKey ? 10 : 1)));
+          }
+        }} />
+      {soft && <input type="range" tabIndex={-1} aria-label={`${label}, slider`} min={low} max={high} step={whole && !log ? 1 : (high - low) / 500} value={Math.min(Math.max(to(value), low), high)} disabled={readOnly}
+        onChange={(event) => put(round(from(Number(event.target.value))))} />}
+    </span>
+  );
+}
+
+const shown = (value: number) => { const size = Math.abs(value); return size !== 0 && (size < 1e-4 || size >= 1e7) ? value.toExponential().replace("+", "") : String(value); };
+/** Four digits are what a slider means. */
+const round = (value: number) => Number(value.toPrecision(4));

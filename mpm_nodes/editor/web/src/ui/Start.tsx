@@ -1,0 +1,53 @@
+import { useEffect, useState } from "react";
+import { api, type Sample } from "../api";
+import * as store from "../store";
+import { say, useStore } from "../store";
+
+export function Start() {
+  const hello = useStore((s) => s.hello), [name, setName] = useState("shot.json"), [filter, setFilter] = useState("");
+  if (!hello) return null;
+  const topics = new Map<string, Sample[]>();
+  for (const sample of hello.samples) {
+    if (`${sample.name} ${sample.doc} ${sample.topic}`.toLowerCase().includes(filter.toLowerCase())) topics.set(sample.topic, [...(topics.get(sample.topic) ?? []), sample]);
+  }
+  const create = () => {
+    const path = name.trim().endsWith(".json") ? name.trim() : `${name.trim()}.json`;
+    if (hello.graphs.includes(path)) say(`${path} is there already: open it, or choose another name.`);
+    else store.create(path);
+  };
+  return (
+    <div className="start">
+      <h1>mpm_nodes</h1>
+      <p className="folder">Folder {hello.root}</p>
+      <div className="begin">
+        <section aria-labelledby="new"><h2 id="new">A new graph</h2>
+          <form onSubmit={(event) => { event.preventDefault(); create(); }}>
+            <input aria-label="Name of the file" value={name} onChange={(event) => setName(event.target.value)} spellCheck={false} />
+            <button className="primary">Begin</button>
+          </form>
+        </section>
+        <section aria-labelledby="open"><h2 id="open">Graphs in this folder</h2>
+          {hello.graphs.length ? <ul className="files">{hello.graphs.map((path) => <li key={path}><button onClick={() => void store.open(path)}>{path}</button></li>)}</ul> : <p>There are none yet.</p>}
+        </section>
+      </div>
+      <div className="samples-head"><h2>Packaged shots</h2><input type="search" placeholder="Search shots" aria-label="Search shots" value={filter} onChange={(event) => setFilter(event.target.value)} /></div>
+      <p className="folder">A shot is copied into a folder of its own here, with the files that it reads.</p>
+      {[...topics].map(([topic, samples]) => (
+        <section key={topic} aria-label={topic}><h3>{topic}</h3>
+          <ul className="samples">{samples.map((sample) => <li key={sample.name}><button onClick={() => void store.openSample(sample.name)} title={sample.doc}>
+            <Picture name={sample.name} /><b>{sample.name.replaceAll("_", " ")}</b><span>{sample.doc}</span></button></li>)}</ul>
+        </section>
+      ))}
+    </div>
+  );
+}
+
+function Picture({ name }: { name: string }) {
+  const [url, setUrl] = useState("");
+  useEffect(() => {
+    let made = "";
+    api.picture(name).then((blob) => setUrl((made = URL.createObjectURL(blob)))).catch(() => {});
+    return () => URL.revokeObjectURL(made);
+  }, [name]);
+  return <span className="picture">{url ? <img src={url} alt="" /> : <span aria-hidden>{name.slice(0, 1).toUpperCase()}</span>}</span>;
+}
