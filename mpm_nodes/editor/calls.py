@@ -93,13 +93,16 @@ class Calls:
         from mpm_nodes_samples.reproduction.index import SAMPLES
 
         docs = {name: (each.doc, TOPICS.get(each.source[:3], "several at once")) for name, each in SAMPLES.items()}
-        offered = [{"name": name, "doc": docs[name][0], "topic": docs[name][1]} for name in samples() if name in docs]
-        first = [{"name": "demo", "doc": "Melted cheese drapes over a trivet: the demo shot.", "topic": "begin here"}]
+        docs = {"demo": ("Melted cheese drapes over a trivet: the demo shot.", "begin here"), **docs}
+        here = samples()
+        drawn = {path.stem for path in samples_folder().glob("pictures/*.jpg")}
+        known = [name for name in docs if name in here]
+        offered = [{"name": name, "doc": docs[name][0], "topic": docs[name][1], "picture": name in drawn} for name in known]
         return {
             "root": str(self.project.root),
             "graph": self.graph,
             "graphs": self.project.graphs(),
-            "samples": [*first, *offered],
+            "samples": offered,
         }
 
     def spec(self, given: dict[str, Any]) -> Any:

@@ -1,8 +1,9 @@
 """Frames of caches as compact binary: positions in 16 bits of the frame's box, read in a child that may be ended at any moment.
 
-A frame is the length of its header in 4 bytes (little endian), the header as JSON, then its arrays one after the other, each padded
-to 4 bytes: for every cloud its points (n, 4) uint16, and where its colours differ their bytes (n, 4) uint8; for every mesh its points
-(n, 4) uint16 and its triangles (t, 3) uint32. The fourth number of a point is the value of the chosen attribute, from `low` to `high`.
+A frame is the length of its header in 4 bytes (little endian), the header as JSON, then its arrays one after the other, each
+padded to 4 bytes: for every cloud its points (n, 4) uint16, and where its colours differ their bytes (n, 4) uint8; for every mesh
+its points (n, 4) uint16 and its triangles (t, 3) uint32. The first three numbers of a point are shares of the frame's `box`, the
+fourth is the value of the chosen attribute as a share of the span `values`.
 """
 
 from __future__ import annotations
@@ -125,17 +126,16 @@ class Opened:
         shapes = scene.shapes(frame)
         bounds = shapes.bounds()
         low, high = bounds if bounds is not None else (np.zeros(3), np.ones(3))
-        values = {
-            shape.path: scene.numbers(shape.path, attribute, frame) for shape in (*shapes.clouds, *shapes.surfaces) if attribute
-        }
+        paths = [shape.path for shape in (*shapes.clouds, *shapes.surfaces)] if attribute else []
+        values = {path: scene.numbers(path, attribute, frame) for path in paths}
         box = Box(low, high, [each for each in values.values() if each is not None])
         arrays: list[np.ndarray] = []
         clouds = [_cloud(cloud, box, values.get(cloud.path), most, arrays) for cloud in shapes.clouds]
         meshes = [_mesh(mesh, box, values.get(mesh.path), arrays) for mesh in shapes.surfaces]
         head = {
             "frame": frame, "first": scene.first, "last": scene.last, "fps": scene.fps,
-            "box": [low.tolist(), high.tolist()], "values": [box.least, box.most], "unit": unit_of(attribute),
-            "attributes": scene.attribute_names(frame), "clouds": clouds, "meshes": meshes,
+            "box": [low.tolist(), high.tolist()], "values": [box.least, box.most], "attribute": attribute,
+            "unit": unit_of(attribute), "attributes": scene.attribute_names(frame), "clouds": clouds, "meshes": meshes,
         }  # fmt: skip
         return packed(head, arrays)
 

@@ -83,7 +83,7 @@ def answer(words: Sequence[str], entry: str = "mpm_nodes.cli:work", given: str =
 
 
 def check_here(folder: str) -> None:
-    """Check a graph, one line of JSON on standard input, that would lie in `folder`; print what `validate --needs` does (a child)."""
+    """Check a graph that would lie in `folder`, a line of JSON on standard input, in a child; print the answer of `validate`."""
     import sys
 
     from mpm_nodes.commands.validate import needs_of

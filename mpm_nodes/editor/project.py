@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.commands.packaged_samples import samples_folder
-from mpm_nodes.data import InputError, MpmNodesError
+from mpm_nodes.data import InputError, MpmNodesError, OutputError
 from mpm_nodes.graph.document.document import FORMAT
 from mpm_nodes.graph.files import strict_json
 from mpm_nodes.graph.files.folder import Folder
 from mpm_nodes.graph.files.names import checked_parts
+from mpm_nodes.regular_files import shown
 
 __all__ = ["Conflict", "Project", "samples"]
 
@@ -55,10 +56,12 @@ class Project:
         """Return the name of a file below the root, or raise.
 
         Raises:
-            OutputError: It is absolute, climbs, or is no portable name.
-            InputError: It has another suffix.
+            InputError: It is absolute, climbs, is no portable name, or has another suffix.
         """
-        name = "/".join(checked_parts(given, "file"))
+        try:
+            name = "/".join(checked_parts(given, "file"))
+        except OutputError as error:
+            raise InputError(f"{shown(given)!r}: is not a file below the project's folder") from error
         if not name.endswith(suffix):
             raise InputError(f"{name}: is no graph file; its name ends with {suffix}")
         return name
@@ -102,6 +105,8 @@ class Project:
             now = self.digest(name)
             if now != read_as:
                 raise Conflict(f"{name}: {'was changed' if now else 'was removed'} on disk since it was read", now)
+            if not now and os.path.lexists(self.root / name):
+                raise InputError(f"{name}: is a link, a folder or no file; choose another name")
             if "/" in name:
                 self.files.make(name.rpartition("/")[0])
             mode = (self.root / name).stat().st_mode & 0o777 if now else None

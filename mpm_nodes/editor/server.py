@@ -85,7 +85,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Give a file of the built page; it holds nothing of the user's."""
-        if self.headers.get("Host") not in self.server.hosts:
+        if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
+            self.send_error(400, "GET has no body")
+        elif self.headers.get("Host") not in self.server.hosts:
             self._say(403, "this is not the address of the page")
         elif self.path not in PAGES:
             self._say(404, "there is no such page")
@@ -97,11 +99,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer a call: `/api/NAME` with a JSON object."""
         fault = self._fault()
-        body = b"" if fault else self.rfile.read(int(self.headers["Content-Length"]))
+        length = self.headers.get("Content-Length", "")
         if fault:
-            self.close_connection = True  # its body was not read
+            self.close_connection = True
+            if length.isascii() and length.isdigit() and len(length) < 6:
+                self.rfile.read(int(length))  # so that the answer is not lost with it
             self._say(*fault)
             return
+        body = self.rfile.read(int(length))
         try:
             given = json.loads(body)
         except (ValueError, RecursionError):
@@ -128,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Return why a call is refused before it is read, None where it is not."""
         heads = self.headers
         host, length = heads.get("Host", ""), heads.get("Content-Length", "")
-        if host not in self.server.hosts or any(len(heads.get_all(name, [])) > 1 for name in ("Host", "Origin", "X-Token")):
+        if host not in self.server.hosts or any(len(heads.get_all(name) or ()) > 1 for name in ("Host", "Origin", "X-Token")):
             return 403, "this is not the address of the page"
         if heads.get("Origin") != f"http://{host}":
             return 403, "only the page itself may call"
@@ -136,7 +141,8 @@ class _Handler(BaseHTTPRequestHandler):
             return 401, "the token is wrong; open the address that mpm-nodes printed"
         if heads.get("Content-Type") != "application/json":
             return 415, "calls are JSON"
-        if "Transfer-Encoding" in heads or not (length.isascii() and length.isdigit()) or len(heads.get_all("Content-Length")) > 1:
+        told = len(heads.get_all("Content-Length") or ()) == 1 and length.isascii() and length.isdigit()
+        if "Transfer-Encoding" in heads or not told:
             return 411, "a call says how long it is"
         if int(length[:12]) > LARGEST_BODY or len(length) > 12:
             return 413, "the call is too long"
@@ -162,6 +168,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 def serve_in_background(server: EditorServer) -> threading.Thread:
     """Start a thread that serves until `server.shutdown()`."""
-    thread = threading.Thread(target=server.serve_forever, name="editor", daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=[0.1], name="editor", daemon=True)
     thread.start()
     return thread

@@ -24,7 +24,7 @@ async function call(name: string, body: object = {}): Promise<Response> {
 
 async function json<T>(name: string, body?: object): Promise<T> { return (await call(name, body)).json(); }
 
-export interface Sample { name: string; doc: string; topic: string }
+export interface Sample { name: string; doc: string; topic: string; picture: boolean }
 export interface Hello { root: string; graph: string; graphs: string[]; samples: Sample[] }
 export interface Opened { path: string; text: string; digest: string }
 export interface Problem { place: string; message: string; value?: unknown; allowed?: string; cure?: string }

@@ -62,8 +62,10 @@ export async function begin(): Promise<void> {
   try {
     const [hello, spec] = await Promise.all([api.hello(), api.spec()]);
     if (spec.format !== SPEC_FORMAT || spec.version !== SPEC_VERSION) throw new Error("This page is of another version than the program; load it again.");
-    set({ hello, kinds: new Kinds(spec) });
-    if (hello.graph) await open(hello.graph);
+    const kinds = new Kinds(spec);
+    if (hello.graph) { set({ hello }); await open(hello.graph); }
+    set({ hello, kinds });
+    void check();
     followCook();
     setInterval(lookAtDisk, 3000);
   } catch (error) { tell(error); }
@@ -75,7 +77,7 @@ export async function open(path: string, read = () => api.open(path)): Promise<v
     set({ path: opened.path, digest: opened.digest, source, document, saved: document, level: [], selected: new Set(), past: [], future: [],
       conflict: null, checked: { problems: [] }, revision: "", revisions: [], edits: 0 });
     await lookForRevisions();
-    void check();
+    if (state.kinds) void check();
   } catch (error) { tell(error); }
 }
 

@@ -92,29 +92,30 @@ function merged(value: Json, was: Span, text: string, depth: number): string {
 }
 
 function mergedObject(value: JsonObject, was: Span, text: string, depth: number): string {
-  const keys = Object.keys(value), old = new Map(was.keys!.map((key, n) => [key, n]));
+  const keys = Object.keys(value), old = new Map(was.keys!.map((key, n) => [key, n])), inner = was.inner!;
   if (!keys.length) return "{}";
-  if (!was.inner!.length) return pretty(value, depth);
-  const before = (n: number) => text.slice(n ? text.indexOf(",", was.inner![n - 1].end) + 1 : was.start + 1, was.keyStarts![n]);
-  const gap = before(was.inner!.length > 1 ? was.inner!.length - 1 : 0); // as the last one is set apart, so are new ones
-  const kept = was.keys!.filter((key) => Object.hasOwn(value, key));
-  const ordered = [...kept, ...keys.filter((key) => !old.has(key))]; // old ones stay where they were
-  const parts = ordered.map((key, place) => {
+  if (!inner.length) return pretty(value, depth);
+  const kept = was.keys!.filter((key) => Object.hasOwn(value, key)); // old ones stay where they were, new ones come last
+  const parts = [...kept, ...keys.filter((key) => !old.has(key))].map((key) => {
     const n = old.get(key);
-    if (n === undefined) return `${place || !old.size ? gap : before(0)}${JSON.stringify(key)}: ${pretty(value[key], depth + 1)}`;
-    const inner = was.inner![n];
-    return (place === 0 ? before(0) : n === 0 ? gap : before(n)) + text.slice(was.keyStarts![n], inner.start) + merged(value[key], inner, text, depth + 1);
+    if (n === undefined) return { n: -1, body: `${JSON.stringify(key)}: ${pretty(value[key], depth + 1)}` };
+    return { n, body: text.slice(was.keyStarts![n], inner[n].start) + merged(value[key], inner[n], text, depth + 1) };
   });
-  return `{${parts.join(",")}${text.slice(was.inner!.at(-1)!.end, was.end)}`;
+  return `{${joined(parts, was, was.keyStarts!, text)}${text.slice(inner.at(-1)!.end, was.end)}`;
 }
 
 function mergedArray(value: Json[], was: Span, text: string, depth: number): string {
+  const inner = was.inner!;
   if (!value.length) return "[]";
-  const inner = was.inner!, last = inner.at(-1)!;
-  const before = (n: number) => text.slice(n ? text.indexOf(",", inner[n - 1].end) + 1 : was.start + 1, inner[n].start);
-  const gap = inner.length > 1 ? before(inner.length - 1) : before(0) || " ";
-  const parts = value.map((item, n) => (n < inner.length ? before(n) + merged(item, inner[n], text, depth + 1) : gap + pretty(item, depth + 1)));
-  return `[${parts.join(",")}${text.slice(last.end, was.end)}`;
+  const parts = value.map((item, n) => (n < inner.length ? { n, body: merged(item, inner[n], text, depth + 1) } : { n: -1, body: pretty(item, depth + 1) }));
+  return `[${joined(parts, was, inner.map((each) => each.start), text)}${text.slice(inner.at(-1)!.end, was.end)}`;
+}
+
+/** Join parts as they were set apart; `n` is which part of `was` one is, -1 for a new one, and `starts` say where those begin. */
+function joined(parts: { n: number; body: string }[], was: Span, starts: number[], text: string): string {
+  const between = (n: number) => text.slice(was.inner![n - 1].end, starts[n]), head = text.slice(was.start + 1, starts[0]);
+  const usual = starts.length > 1 ? between(starts.length - 1) : `,${head.includes("\n") ? head : " "}`;
+  return parts.map(({ n, body }, place) => (place === 0 ? head : n > 0 && parts[place - 1].n === n - 1 ? between(n) : usual) + body).join("");
 }
 
 /** Return a value as text; what is short stands on one line. */

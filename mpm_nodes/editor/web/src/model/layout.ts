@@ -3,8 +3,8 @@ import type { Wire } from "./graph";
 
 const COLUMN = 240, GAP = 36;
 
-/** Return places by name; `height` says how tall a node is drawn. */
-export function columns(names: string[], wires: Wire[], height: (name: string) => number): Map<string, [number, number]> {
+/** Return places by name; `height` says how tall a node is drawn, `across` how many columns stand beside each other, as in a text. */
+export function columns(names: string[], wires: Wire[], height: (name: string) => number, across = Infinity): Map<string, [number, number]> {
   const depth = new Map(names.map((name) => [name, 0]));
   for (let round = 0, changed = true; changed && round < names.length; round++) {
     changed = false;
@@ -34,6 +34,11 @@ export function columns(names: string[], wires: Wire[], height: (name: string) =
       middle.set(name, top - height(name) / 2);
       top -= height(name) + GAP;
     }
+  }
+  const tallest = Math.max(0, ...[...lines.values()].map((line) => line.reduce((sum, name) => sum + height(name) + GAP, GAP)));
+  for (const [name, [x, y]] of Number.isFinite(across) ? places : []) {
+    const column = x / COLUMN, row = Math.floor(column / across);
+    places.set(name, [(column - row * across) * COLUMN, y - row * tallest]);
   }
   return places;
 }

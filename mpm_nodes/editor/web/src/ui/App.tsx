@@ -1,6 +1,7 @@
 import { useEffect } from "react";
 import * as store from "../store";
 import { dirty, get, set, useStore } from "../store";
+import { Icon } from "./Icon";
 import { GraphPane } from "./GraphPane";
 import { KnobPanel } from "./KnobPanel";
 import { Start } from "./Start";
@@ -62,7 +63,7 @@ function Bar() {
   const next = { auto: "dark", dark: "light", light: "auto" } as const;
   return (
     <header className="bar">
-      <button onClick={store.close} title="Choose another graph">☰ <span className="sr">Choose another graph</span></button>
+      <button onClick={store.close} title="Choose another graph"><Icon d="M2 4h12M2 8h12M2 12h12" /><span className="sr">Choose another graph</span></button>
       <strong className="file" title={`${s.hello?.root}/${s.path}`}>{s.path}{dirty(s) && <span className="unsaved" title="not saved"> ●<span className="sr">not saved</span></span>}</strong>
       <button onClick={() => void store.save()} disabled={!dirty(s)} title="Ctrl S">Save</button>
       <span className="gap" />
@@ -70,9 +71,9 @@ function Bar() {
       <button onClick={store.redo} disabled={!s.future.length} title="Ctrl Shift Z">Redo</button>
       <span className="gap" />
       {s.cook.running
-        ? <button className="stop" onClick={store.stop}>■ Stop</button>
+        ? <button className="stop" onClick={store.stop}><Icon d="M4 4h8v8H4z" /> Stop</button>
         : <>
-            <button className="primary" onClick={() => void store.cook("new")} title="Save, and cook a new revision">▶ Cook</button>
+            <button className="primary" onClick={() => void store.cook("new")} title="Save, and cook a new revision"><Icon d="M4 3l9 5-9 5z" /> Cook</button>
             <button onClick={() => void store.cook("resume")} disabled={!s.revision} title="Go on after the last whole frame of the newest revision">Resume</button>
           </>}
       <span className="grow" />
@@ -108,7 +109,7 @@ function Status() {
         </details>
       )}
       <details className="log">
-        <summary className={problems ? "bad" : ""}>{problems ? `${problems} problem${problems > 1 ? "s" : ""}` : "No problems"}{checked.warnings?.length ? `, ${checked.warnings.length} warnings` : ""}</summary>
+        <summary className={problems ? "bad" : ""}>{problems ? `${problems} problem${problems > 1 ? "s" : ""}` : "No problems"}{checked.warnings?.length ? `, ${checked.warnings.length} warning${checked.warnings.length > 1 ? "s" : ""}` : ""}</summary>
         <ul>
           {[...checked.problems, ...(checked.warnings ?? [])].map((problem, n) => (
             <li key={n} className={n < problems ? "error" : "warning"}>

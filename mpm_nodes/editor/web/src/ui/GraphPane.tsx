@@ -1,5 +1,5 @@
 import {
-  applyNodeChanges, Background, type Connection, Controls, type Edge, type FinalConnectionState, MiniMap, type NodeChange, ReactFlow, ReactFlowProvider, useReactFlow,
+  applyNodeChanges, Background, type Connection, type Edge, type FinalConnectionState, MiniMap, type NodeChange, ReactFlow, ReactFlowProvider, useReactFlow,
 } from "@xyflow/react";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import * as g from "../model/graph";
@@ -11,6 +11,8 @@ import { editGraph, get, kindLookup, problemsOf, say, set, shownGraph, useStore 
 import { cardHeight, type CardNode, NodeCard } from "./NodeCard";
 import { Palette } from "./Palette";
 
+/** Columns of stages beside each other: a substep is one long chain. */
+const ACROSS = 6;
 const NODE_TYPES = { card: NodeCard };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -24,7 +26,7 @@ function Flow() {
   const { graph, own, note } = shownGraph(s), kindOf = kindLookup(s), kinds = s.kinds!;
   const wires = useMemo(() => g.wiresOf(graph, kindLookup(get())), [graph, s.level]);
   const names = useMemo(() => [...(s.level.length ? [g.BEGIN] : []), ...Object.keys(g.nodesOf(graph))], [graph, s.level]);
-  const places = useMemo(() => placesOf(graph, names, wires, kindLookup(get())), [graph, names, wires]);
+  const places = useMemo(() => placesOf(graph, names, wires, kindLookup(get()), own), [graph, names, wires, own]);
 
   // what the document says, with what React Flow has measured
   useEffect(() => {
@@ -126,8 +128,10 @@ function Flow() {
     host.current?.focus();
   };
 
+  const fit = (shown = nodes) => void flow.fitView({ padding: 0.15, maxZoom: 1.2, duration: still.matches ? 0 : 150, nodes: shown });
+
   const arrange = () => {
-    const found = columns(names.filter((each) => each !== g.BEGIN), wires, (each) => cardHeight(kindOf(each)));
+    const found = columns(names.filter((each) => each !== g.BEGIN), wires, (each) => cardHeight(kindOf(each)), s.level.length ? ACROSS : Infinity);
     editGraph((each) => g.moved(each, found));
     fitted.current = "";
   };
@@ -141,7 +145,7 @@ function Flow() {
     } else if ((key === "delete" || key === "backspace" || key === "x") && !command) { event.preventDefault(); removeChosen(); }
     else if (key === "a" && !command && !event.altKey) { event.preventDefault(); store.select(names); }
     else if (key === "a" && event.altKey) { event.preventDefault(); store.select([]); }
-    else if ((key === "f" || key === "home") && !command) void flow.fitView({ padding: 0.15, maxZoom: 1.2, duration: still.matches ? 0 : 150, nodes: s.selected.size && key === "f" ? nodes.filter((node) => node.selected) : nodes });
+    else if ((key === "f" || key === "home") && !command) fit(s.selected.size && key === "f" ? nodes.filter((node) => node.selected) : nodes);
     else if (key === "l" && !command) arrange();
     else if ((key === "m" || key === "b") && !command) for (const each of s.selected) editGraph((shown) => g.setField(shown, each, "bypass", g.entryOf(shown, each).bypass !== true));
     else if (key === "enter" || (key === "i" && !command)) { const [one] = s.selected, knob = one && kindOf(one)?.knobs.find((each) => each.kind === "substeps"); if (one && knob && !s.level.length) store.dive([one, knob.name]); }
@@ -185,10 +189,10 @@ function Flow() {
         <button onClick={() => store.dive([])} aria-current={!s.level.length}>{s.path.split("/").at(-1)}</button>
         {s.level.length > 0 && <><span aria-hidden>›</span><button aria-current>{s.level[0]} · {isObject(graph) && typeof graph.label === "string" ? graph.label : s.level[1]}</button></>}
         {note && <span className="note">{note}</span>}
-        {own_ && <button className="primary" onClick={() => store.edit(() => own_)}>Make it my own</button>}
+        {own_ && <button className="primary" onClick={() => store.edit(() => g.atLevel(own_, s.level, kinds, (each) => g.moved(each, places)))}>Make it my own</button>}
         {s.level.length > 0 && !own && !own_ && <span className="note">It cannot be changed here.</span>}
       </nav>
-      <div className="tools"><button onClick={(event) => { const box = event.currentTarget.getBoundingClientRect(); ask(box.left - 200, box.bottom + 8); }} title="Tab, Shift A or a double click">＋ Add</button><button onClick={arrange} title="L">Arrange</button></div>
+      <div className="tools"><button onClick={(event) => { const box = event.currentTarget.getBoundingClientRect(); ask(box.left - 200, box.bottom + 8); }} title="Tab, Shift A or a double click">+ Add</button><button onClick={arrange} title="L">Arrange</button><button onClick={() => fit()} title="F">Fit</button></div>
       <ReactFlow<CardNode> nodes={nodes} edges={shownEdges} nodeTypes={NODE_TYPES} onNodesChange={change} onNodeDragStop={drop} onSelectionDragStop={(event, all) => drop(event, null, all)}
         onEdgesChange={(changes) => setCut((before) => { const now = new Set(before); for (const each of changes) if (each.type === "select") { if (each.selected) now.add(each.id); else now.delete(each.id); } return now; })}
         onConnect={connect} onConnectEnd={connectEnd} isValidConnection={(each) => why(each) === ""} onNodeDoubleClick={(_, node) => { if (node.data.substeps) store.dive([node.data.name, node.data.substeps]); }}
@@ -196,7 +200,6 @@ function Flow() {
         panOnDrag={[0, 1]} selectionKeyCode="Shift" multiSelectionKeyCode={["Shift", "Control", "Meta"]} colorMode="system" disableKeyboardA11y={false} proOptions={{ hideAttribution: true }}>
         <Background gap={24} size={1.2} color="var(--dots)" />
         <MiniMap pannable zoomable nodeColor={(node) => { const kind = (node as CardNode).data.kind; return kind ? kinds.categoryColour(kind.category) : "#7a2f2f"; }} ariaLabel="Map of the graph" />
-        <Controls showInteractive={false} position="bottom-left" />
       </ReactFlow>
       {!names.length && <p className="hint">Tab, Shift A or a double click adds a node.</p>}
       {search && <Palette x={search.x} y={search.y} candidates={fitting(search.from)} kinds={kinds} onAdd={add} onClose={() => { setSearch(null); host.current?.focus(); }} />}
@@ -216,10 +219,11 @@ function Flow() {
 const id = (node: string) => node || " ";
 const name = (node: string) => (node === " " ? g.BEGIN : node);
 
-function placesOf(graph: Parameters<typeof g.nodesOf>[0], names: string[], wires: g.Wire[], kindOf: (name: string) => Kind | undefined): Map<string, [number, number]> {
+function placesOf(graph: Parameters<typeof g.nodesOf>[0], names: string[], wires: g.Wire[], kindOf: (name: string) => Kind | undefined, own: boolean): Map<string, [number, number]> {
   const inner = names.filter((each) => each !== g.BEGIN), given = new Map(inner.map((each) => [each, g.positionOf(g.entryOf(graph, each))]));
-  const placed = [...given.values()].some(([x, y]) => x !== 0 || y !== 0) || inner.length < 2;
-  const found = placed ? given : columns(inner, wires, (each) => cardHeight(kindOf(each)));
+  // presets are placed for narrower nodes than these
+  const placed = own && [...given.values()].some(([x, y]) => x !== 0 || y !== 0) || inner.length < 2;
+  const found = placed ? given : columns(inner, wires, (each) => cardHeight(kindOf(each)), names.includes(g.BEGIN) ? ACROSS : Infinity);
   if (names.includes(g.BEGIN)) {
     const all = [...found.values()], left = Math.min(0, ...all.map(([x]) => x)), top = Math.max(...all.map(([, y]) => y), 0);
     found.set(g.BEGIN, [left - 260, top]);

@@ -5,6 +5,7 @@ import { isObject, type Json, same } from "../model/json";
 import type { Knob } from "../model/spec";
 import * as store from "../store";
 import { editGraph, kindLookup, placeOf, problemsOf, say, shownGraph, useStore } from "../store";
+import { Icon } from "./Icon";
 import { NumberField } from "./NumberField";
 
 export function KnobPanel() {
@@ -80,9 +81,9 @@ export function KnobRow({ knob, value, problems, focused, readOnly, node, onChan
       <div className="knob-head">
         <label htmlFor={`knob-${knob.name}`} title={knob.doc}>{knob.label}{knob.unit && <span className="unit"> {knob.unit}</span>}</label>
         {knob.keyable && !readOnly && shown !== null && (
-          <button title={keyed ? "Back to one value, the first key's" : "Give it keys over frames"} aria-pressed={keyed} onClick={() => onChange(keyed ? (shown.keys[0]?.[1] ?? knob.default) : { keys: [[frame, shown, "linear"]] })}>◆<span className="sr">Keys of {knob.label}</span></button>
+          <button title={keyed ? "Back to one value, the first key's" : "Give it keys over frames"} aria-pressed={keyed} onClick={() => onChange(keyed ? (shown.keys[0]?.[1] ?? knob.default) : { keys: [[frame, shown, "linear"]] })}><Icon d="M8 3l5 5-5 5-5-5z" /><span className="sr">Keys of {knob.label}</span></button>
         )}
-        {given && !readOnly && !knob.required && <button title={`Back to the default, ${JSON.stringify(knob.default)}`} onClick={() => onChange(undefined)}>↺<span className="sr">Default of {knob.label}</span></button>}
+        {given && !readOnly && !knob.required && <button title={`Back to the default, ${JSON.stringify(knob.default)}`} onClick={() => onChange(undefined)}><Icon d="M3 3v4h4M3.5 7a5 5 0 1 1 .5 4" /><span className="sr">Default of {knob.label}</span></button>}
       </div>
       {keyed ? <Keys knob={knob} value={shown} readOnly={readOnly} onChange={onChange} /> : <Field knob={knob} value={shown} readOnly={readOnly} node={node} onChange={onChange} />}
       <p className="doc">{knob.doc.split("\n")[0]}</p>
@@ -134,7 +135,7 @@ function Keys({ knob, value, readOnly, onChange }: { knob: Knob; value: { keys: 
           <td><NumberField label={`Frame of key ${n + 1}`} value={Number(key[0])} range={null} whole={false} readOnly={readOnly} onChange={(now) => change(n, 0, now)} /></td>
           <td><Field knob={knob} value={key[1]} readOnly={readOnly} id={`key-${knob.name}-${n}`} onChange={(now) => change(n, 1, now ?? null)} /></td>
           <td><select aria-label={`Interpolation of key ${n + 1}`} value={String(key[2] ?? "linear")} disabled={readOnly} onChange={(event) => change(n, 2, event.target.value)}>{modes.map((each) => <option key={each}>{each}</option>)}</select></td>
-          <td><button disabled={readOnly || value.keys.length < 2} aria-label={`Remove key ${n + 1}`} onClick={() => put(value.keys.filter((_, m) => m !== n))}>✕</button></td>
+          <td><button disabled={readOnly || value.keys.length < 2} aria-label={`Remove key ${n + 1}`} onClick={() => put(value.keys.filter((_, m) => m !== n))}><Icon d="M4 4l8 8M12 4l-8 8" /></button></td>
         </tr>
       ))}
       </tbody><tfoot><tr><td colSpan={4}><button disabled={readOnly} onClick={() => { const last = value.keys.at(-1)!; put([...value.keys, [Number(last[0]) + 10, last[1], "linear"]]); }}>Add a key</button></td></tr></tfoot>
@@ -158,7 +159,7 @@ function Substeps({ id, value, readOnly, node, knob, onChange }: FieldProps) {
         {!own && !preset && <option value={String(recipe.preset)}>{String(recipe.preset)} (unknown)</option>}
         {[...kinds.presets.values()].map((each) => <option key={each.name} value={each.name}>{each.label}</option>)}
       </select>
-      {node && <button onClick={() => store.dive([node, knob.name])}>Show its stages ⤵</button>}
+      {node && <button onClick={() => store.dive([node, knob.name])}>Show its stages</button>}
       {preset && <p className="doc">{preset.doc}</p>}
       {preset?.parameters.map((each) => <KnobRow key={each.name} knob={{ ...each, keyable: false }} value={given[each.name]} problems={[]} focused={false} readOnly={readOnly} onChange={(now) => set(each.name, now)} />)}
     </div>

@@ -2,6 +2,7 @@ import { Handle, type Node, type NodeProps, Position } from "@xyflow/react";
 import { memo } from "react";
 import type { Problem } from "../api";
 import type { Kind, Kinds } from "../model/spec";
+import { Icon } from "./Icon";
 import { dive, goTo } from "../store";
 
 export type CardData = {
@@ -22,10 +23,10 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps<Car
   const classes = ["card", selected && "selected", data.bypass && "bypassed", data.errors > 0 && "failing", data.cooking && "cooking"].filter(Boolean).join(" ");
   return (
     <div className={classes}>
-      <div className="card-head" ref={(host) => { host?.style.setProperty("--category", kind ? kinds.categoryColour(kind.category) : "#7a2f2f"); }} title={kind?.doc.split("\n")[0] ?? "This type is not known here; it is kept as it is."}>
+      <div className="card-head" style={{ background: kind ? kinds.categoryColour(kind.category) : "#7a2f2f" }} title={kind?.doc.split("\n")[0] ?? "This type is not known here; it is kept as it is."}>
         <b>{name || kind?.label}</b>
         <small>{kind ? (name ? kind.label : "") : `unknown: ${data.typeName}`}{data.bypass ? " · bypassed" : ""}</small>
-        {data.substeps && <button className="dive nodrag" title={`Show the substeps of ${name}`} aria-label={`Show the substeps of ${name}`} onClick={() => dive([name, data.substeps])}>⤵</button>}
+        {data.substeps && <button className="dive nodrag" title={`Show the substeps of ${name}`} aria-label={`Show the substeps of ${name}`} onClick={(event) => { event.stopPropagation(); dive([name, data.substeps]); }}><Icon d="M3 4v4q0 2 2 2h8M10 7l3 3-3 3" /></button>}
       </div>
       {outputs.map((output) => (
         <div className="port out" key={`o-${output.name}`} title={kinds.typeLabel(output.type)}>
@@ -41,7 +42,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps<Car
       {data.comment && <p className="comment">{data.comment}</p>}
       {data.seconds > 0 && <span className="seconds" title="Seconds in the newest cook">{data.seconds < 10 ? data.seconds.toFixed(2) : data.seconds.toFixed(0)} s</span>}
       {problems.length > 0 && (
-        <button className={`badge nodrag ${data.errors ? "error" : "warning"}`} onClick={() => goTo(problems[0])}
+        <button className={`badge nodrag ${data.errors ? "error" : "warning"}`} onClick={(event) => { event.stopPropagation(); goTo(problems[0]); }}
           title={problems.map((problem) => `${problem.place}: ${problem.message}${problem.cure ? `; ${problem.cure}` : ""}`).join("\n")}
           aria-label={`${problems.length} problems of ${name}`}>{data.errors ? "!" : "i"} {problems.length}</button>
       )}

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import type { Range } from "../model/spec";
+import { say } from "../store";
 
 interface Props { value: number; range: Range | null; whole: boolean; readOnly: boolean; label: string; id?: string; axis?: string; slider?: boolean; onChange: (value: number) => void }
 
@@ -9,13 +10,15 @@ export function NumberField({ value, range, whole, readOnly, label, id, axis, sl
   useEffect(() => { if (!typed.current) setText(shown(value)); }, [value]);
   const put = (given: number) => {
     if (!Number.isFinite(given)) return setText(shown(value));
+    if (range?.exclusive_min && range.min !== null && given <= range.min) { say(`${label} is more than ${range.min}.`); return setText(shown(value)); }
     const now = Math.min(Math.max(whole ? Math.round(given) : given, range?.min ?? -Infinity), range?.max ?? Infinity);
     if (now !== value) onChange(now);
     setText(shown(now));
   };
-  const soft = range && slider && Number.isFinite(range.soft_min) && range.soft_max > range.soft_min && range.soft_max / Math.max(range.soft_min, 1e-12) < 1e12 ? range : null;
+  const soft = range && slider && Number.isFinite(range.soft_min) && range.soft_max > range.soft_min && range.soft_max - range.soft_min < 1e5 ? range : null;
   const log = soft?.log && soft.soft_min > 0, to = (x: number) => (log ? Math.log10(Math.max(x, soft.soft_min)) : x), from = (x: number) => (log ? 10 ** x : x);
-  const low = soft ? to(soft.soft_min) : 0, high = soft ? to(soft.soft_max) : 1;
+  const high = soft ? to(soft.soft_max) : 1, least = soft ? to(soft.soft_min) : 0;
+  const low = soft?.exclusive_min && from(least) <= (soft.min ?? -Infinity) ? least + (high - least) / 500 : least;
   return (
     <span className="number">
       {axis && <span className={`axis ${axis}`} aria-hidden>{axis}</span>}

@@ -39,7 +39,7 @@ export function Palette({ x, y, candidates, kinds, onAdd, onClose }: Props) {
         <ul id="kinds" role="listbox" ref={list}>
           {found.map((kind, n) => (
             <li key={kind.id} id={`kind-${kind.id}`} role="option" aria-selected={n === at} onPointerEnter={() => setAt(n)} onClick={() => onAdd(kind)}>
-              <i ref={(host) => { host?.style.setProperty("background", kinds.categoryColour(kind.category)); }} /><b>{kind.label}</b><small>{kind.category}</small>
+              <i style={{ background: kinds.categoryColour(kind.category) }} /><b>{kind.label}</b><small>{kind.category}</small>
             </li>
           ))}
         </ul>

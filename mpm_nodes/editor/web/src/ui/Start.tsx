@@ -4,8 +4,11 @@ import * as store from "../store";
 import { say, useStore } from "../store";
 
 export function Start() {
-  const hello = useStore((s) => s.hello), [name, setName] = useState("shot.json"), [filter, setFilter] = useState("");
+  const hello = useStore((s) => s.hello), [typed, setName] = useState<string | null>(null), [filter, setFilter] = useState("");
   if (!hello) return null;
+  let n = 1;
+  while (hello.graphs.includes(`shot${n > 1 ? n : ""}.json`)) n++;
+  const name = typed ?? `shot${n > 1 ? n : ""}.json`;
   const topics = new Map<string, Sample[]>();
   for (const sample of hello.samples) {
     if (`${sample.name} ${sample.doc} ${sample.topic}`.toLowerCase().includes(filter.toLowerCase())) topics.set(sample.topic, [...(topics.get(sample.topic) ?? []), sample]);
@@ -35,17 +38,18 @@ export function Start() {
       {[...topics].map(([topic, samples]) => (
         <section key={topic} aria-label={topic}><h3>{topic}</h3>
           <ul className="samples">{samples.map((sample) => <li key={sample.name}><button onClick={() => void store.openSample(sample.name)} title={sample.doc}>
-            <Picture name={sample.name} /><b>{sample.name.replaceAll("_", " ")}</b><span>{sample.doc}</span></button></li>)}</ul>
+            <Picture sample={sample} /><b>{sample.name.replaceAll("_", " ")}</b><span>{sample.doc}</span></button></li>)}</ul>
         </section>
       ))}
     </div>
   );
 }
 
-function Picture({ name }: { name: string }) {
+function Picture({ sample: { name, picture } }: { sample: Sample }) {
   const [url, setUrl] = useState("");
   useEffect(() => {
     let made = "";
+    if (!picture) return;
     api.picture(name).then((blob) => setUrl((made = URL.createObjectURL(blob)))).catch(() => {});
     return () => URL.revokeObjectURL(made);
   }, [name]);

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { api } from "../api";
 import { set, tell, useStore } from "../store";
+import { Icon } from "./Icon";
 import { unpack, type Frame } from "../view/frame";
 import { guidesOf } from "../view/guides";
 import { GRADIENT } from "../view/ramp";
@@ -60,22 +61,22 @@ export function Viewer() {
   // another cook is another cache: nothing of the last one stays
   useEffect(() => { setShown(null); setWanted(null); setPlaying(false); lastOwn.current = true; }, [path, revision]);
 
+  const done = cook.path === path && cook.revision === revision ? cook.last : null;
   // the frame that is asked for last is the one that is shown
   useEffect(() => {
     const turn = ++asked.current;
-    if (!revision) { setShown(null); return; }
+    if (!revision || (cook.running && cook.revision === revision && cook.path === path && done === null)) { setShown(null); return; } // no frame is whole yet
     load(wanted).then((frame) => { if (turn === asked.current && frame) setShown(frame); }, (error) => { if (!cook.running && turn === asked.current) { setShown(null); if (revisions.includes(revision)) tell(error); } });
-  }, [wanted, load, revision]);
+  }, [wanted, load, revision, done === null]);
   // frames of a running cook appear as they finish, until another one is looked at
-  const done = cook.path === path && cook.revision === revision ? cook.last : null;
   useEffect(() => {
     if (done === null) return;
     if (lastOwn.current) setWanted(done);
     else load(done).catch(() => {});
   }, [done]);
 
-  const range = spans.current.get(`${path}/${revision}/${attribute}`) ?? shown?.values ?? [0, 1];
-  useEffect(() => { view.current?.show(shown, { attribute, range }, size); }, [shown, attribute, range[0], range[1], size]);
+  const coloured = shown?.attribute ?? "", range = told(spans.current.get(`${path}/${revision}/${coloured}`) ?? shown?.values ?? [0, 1]);
+  useEffect(() => { view.current?.show(shown, { attribute: coloured, range }, size); }, [shown, coloured, range[0], range[1], size]);
 
   const first = shown?.first ?? 1, last = Math.max(shown?.last ?? 1, done ?? -Infinity), now = shown?.frame ?? first;
   const go = useCallback((frame: number) => { lastOwn.current = false; setWanted(Math.min(Math.max(frame, first), last)); }, [first, last]);
@@ -101,6 +102,8 @@ export function Viewer() {
     return () => window.removeEventListener("keydown", keys);
   }, [go, now]);
 
+  useEffect(() => { if (shown) setGuides(false); }, [shown === null]); // outlines of what will be emitted hide what has been
+
   const points = shown?.clouds.reduce((sum, cloud) => sum + cloud.count, 0) ?? 0, drawn = shown?.clouds.reduce((sum, cloud) => sum + cloud.shown, 0) ?? 0;
   return (
     <>
@@ -114,17 +117,17 @@ export function Viewer() {
           <label className="check"><input type="checkbox" checked={guides} onChange={(event) => setGuides(event.target.checked)} /> Guides</label>
           <button onClick={() => view.current?.frameAll()} title="F">Frame all</button>
         </div>
-        {attribute && shown && (
+        {coloured && shown && (
           <figure className="legend" aria-label={`Colours from ${range[0]} to ${range[1]} ${shown.unit}`}>
-            <figcaption>{attribute.replaceAll("_", " ")}{shown.unit && ` [${shown.unit}]`}</figcaption><div ref={(bar) => { if (bar) bar.style.backgroundImage = GRADIENT; }} /><span>{digits(range[0])}</span><span>{digits((range[0] + range[1]) / 2)}</span><span>{digits(range[1])}</span>
+            <figcaption>{coloured.replaceAll("_", " ")}{shown.unit && ` [${shown.unit}]`}</figcaption><div ref={(bar) => { if (bar) bar.style.backgroundImage = GRADIENT; }} /><span>{digits(range[0])}</span><span>{digits((range[0] + range[1]) / 2)}</span><span>{digits(range[1])}</span>
           </figure>
         )}
         <p className="over facts">{shown && points > 0 && <>{points.toLocaleString("en")} points{drawn < points && `, ${drawn.toLocaleString("en")} drawn`} · </>}grid {cell >= 1 ? `${cell} m` : cell >= 0.01 ? `${Math.round(cell * 1000) / 10} cm` : `${Math.round(cell * 1e6) / 1e3} mm`}</p>
       </div>
       <div className="timeline" role="group" aria-label="Timeline">
-        <button onClick={() => go(first)} disabled={!shown} aria-label="First frame">⏮</button>
-        <button onClick={() => setPlaying(!playing)} disabled={!shown || last <= first} aria-label={playing ? "Pause" : "Play"} className="play">{playing ? "⏸" : "▶"}</button>
-        <button onClick={() => go(last)} disabled={!shown} aria-label="Last frame">⏭</button>
+        <button onClick={() => go(first)} disabled={!shown} aria-label="First frame"><Icon d="M3 3v10M13 3 6 8l7 5z" /></button>
+        <button onClick={() => setPlaying(!playing)} disabled={!shown || last <= first} aria-label={playing ? "Pause" : "Play"} className="play"><Icon d={playing ? "M5 3v10M11 3v10" : "M4 2.5 13 8l-9 5.5z"} /></button>
+        <button onClick={() => go(last)} disabled={!shown} aria-label="Last frame"><Icon d="M13 3v10M3 3l7 5-7 5z" /></button>
         <div className="track">
           <svg aria-hidden viewBox={`0 0 ${Math.max(1, last - first + 1)} 1`} preserveAspectRatio="none">{Array.from({ length: Math.min(2000, last - first + 1) }, (_, n) => cache.current.has(key(first + n)) && <rect key={n} x={n} width={1.02} height={1} />)}</svg>
           <input type="range" aria-label="Frame" min={first} max={Math.max(last, first + 1)} value={now} disabled={!shown || last <= first} onChange={(event) => { setPlaying(false); go(Number(event.target.value)); }} />
@@ -136,4 +139,6 @@ export function Viewer() {
 }
 
 const choose = (revision: string) => set({ revision });
+/** What differs in the sixth digit alone is one value, not all colours. */
+const told = ([low, high]: [number, number]): [number, number] => [low, Math.max(high, low + 1e-5 * Math.max(Math.abs(low), Math.abs(high)))];
 const digits = (value: number) => (value === 0 ? "0" : Math.abs(value) >= 1e4 || Math.abs(value) < 1e-2 ? value.toExponential(2) : value.toPrecision(3));

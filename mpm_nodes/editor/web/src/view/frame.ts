@@ -1,9 +1,10 @@
 /** Frames as the server packs them; see mpm_nodes/editor/frames.py. Nothing is unpacked here: the arrays are views for the GPU. */
 
+export type Triple = [number, number, number];
 export interface Cloud { path: string; count: number; shown: number; radius: number; colour: number[]; colours: boolean; has_values: boolean; points: Uint16Array; rgba: Uint8Array | null }
 export interface Mesh { path: string; points: number; triangles: number; matter: boolean; colour: number[]; has_values: boolean; rows: Uint16Array; indices: Uint32Array }
 export interface Frame {
-  frame: number; first: number; last: number; fps: number; box: [number[], number[]]; values: [number, number]; unit: string; attributes: string[];
+  frame: number; first: number; last: number; fps: number; box: [Triple, Triple]; values: [number, number]; attribute: string; unit: string; attributes: string[];
   clouds: Cloud[]; meshes: Mesh[]; bytes: number;
 }
 

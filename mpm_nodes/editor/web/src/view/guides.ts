@@ -37,7 +37,7 @@ export function guidesOf(document: JsonObject, kinds: Kinds): Object3D[] {
     lines.setRotationFromEuler(new Euler(x, y, z, "ZYX")); // about x, then y, then z
     lines.quaternion.multiply(read.orientation()); // one of the two is the identity
     lines.position.set(...read.vector(read.has("centre") ? "centre" : "translation"));
-    lines.userData.node = name;
+    lines.userData = { node: name, floor: shape === "plane" };
     found.push(lines);
   }
   return found;

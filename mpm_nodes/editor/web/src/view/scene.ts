@@ -1,6 +1,6 @@
 /** The 3D view: points as shaded spheres, meshes, a grid; drawn when something has changed, not all the time. */
 import {
-  AmbientLight, BufferAttribute, BufferGeometry, Color, DirectionalLight, Float32BufferAttribute, GridHelper, Group, HemisphereLight, Mesh, MeshStandardMaterial,
+  AmbientLight, Box3, BufferAttribute, BufferGeometry, Color, DirectionalLight, Float32BufferAttribute, GridHelper, Group, HemisphereLight, Mesh, MeshStandardMaterial,
   DoubleSide, type Object3D, PerspectiveCamera, Points, Scene, ShaderMaterial, Vector2, Vector3, WebGLRenderer,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
@@ -111,31 +111,27 @@ export class View {
     this.draw();
   }
 
+  /** Return the box that is looked at: the matter with what is near it; floors reach far. */
   private bounds(): [Vector3, Vector3] {
     const low = new Vector3(Infinity, Infinity, Infinity), high = low.clone().negate();
-    const matter = this.shown && (this.shown.clouds.length > 0 || this.shown.meshes.some((mesh) => mesh.matter));
-    const take = (object: Object3D) => object.traverse((each) => {
-      const { geometry } = each as Mesh;
-      if (!geometry?.attributes.position) return;
-      each.updateWorldMatrix(true, false);
-      const box = geometry.boundingBox ?? (geometry.computeBoundingBox(), geometry.boundingBox!);
-      for (let n = 0; n < 8; n++) {
-        const corner = new Vector3(n & 1 ? box.max.x : box.min.x, n & 2 ? box.max.y : box.min.y, n & 4 ? box.max.z : box.min.z).applyMatrix4(each.matrixWorld);
-        low.min(corner); high.max(corner);
-      }
-    });
     if (this.shown) {
-      const [from, to] = this.shown.box;
-      low.set(from[0], from[1], from[2]); high.set(to[0], to[1], to[2]);
-      if (matter) for (const child of this.content.children) if (child.userData.floor) { /* floors reach far: the rest is what is looked at */ }
-      const reach = this.content.children.filter((child) => child.userData.matter);
-      if (reach.length) {
-        const inner = reach.map((child) => child.userData.box as [Vector3, Vector3]);
-        const a = inner.reduce((sum, box) => sum.min(box[0]), inner[0][0].clone()), b = inner.reduce((sum, box) => sum.max(box[1]), inner[0][1].clone());
+      low.set(...this.shown.box[0]); high.set(...this.shown.box[1]);
+      const matter = this.content.children.map((child) => child.userData.box as [Vector3, Vector3] | null).filter((box) => box !== null);
+      if (matter.length) {
+        const a = matter.reduce((sum, box) => sum.min(box[0]), matter[0][0].clone()), b = matter.reduce((sum, box) => sum.max(box[1]), matter[0][1].clone());
         const more = a.distanceTo(b) * 0.6;
         low.max(a.subScalar(more)); high.min(b.addScalar(more));
       }
-    } else take(this.guides);
+    }
+    const floors = this.guides.children.filter((each) => each.userData.floor && each.position.y < low.y);
+    if (!this.shown) {
+      const near = this.guides.children.filter((each) => !each.userData.floor);
+      for (const guide of near.length ? near : this.guides.children) {
+        const box = new Box3().setFromObject(guide);
+        low.min(box.min); high.max(box.max);
+      }
+    }
+    if (Number.isFinite(low.x) && floors.length) low.y = Math.min(low.y, Math.max(Math.min(...floors.map((each) => each.position.y)), low.y - low.distanceTo(high)));
     return Number.isFinite(low.x) ? [low, high] : [new Vector3(-0.5, 0, -0.5), new Vector3(0.5, 0.6, 0.5)];
   }
 
@@ -164,10 +160,10 @@ export class View {
 
   private placeGrid(): void {
     const [low, high] = this.bounds(), reach = Math.max(high.x - low.x, high.z - low.z, 0.01);
-    const cell = 10 ** Math.floor(Math.log10(reach)) / (reach / 10 ** Math.floor(Math.log10(reach)) < 2.5 ? 10 : 1) ;
+    const cell = 10 ** Math.round(Math.log10(reach / 8));
     if (this.grid) { this.scene.remove(this.grid); this.grid.dispose(); }
-    this.grid = new GridHelper(cell * 40, 40, this.gridColours[0], this.gridColours[1]);
-    this.grid.position.y = Math.min(0, low.y) - reach * 1e-3;
+    this.grid = new GridHelper(cell * 60, 60, this.gridColours[0], this.gridColours[1]);
+    this.grid.position.set(step((low.x + high.x) / 2, cell), Math.min(0, low.y) - reach * 1e-3, step((low.z + high.z) / 2, cell));
     this.scene.add(this.grid);
     this.host.dataset.cell = String(cell);
     this.host.dispatchEvent(new CustomEvent("cell", { detail: cell }));
@@ -183,6 +179,8 @@ export class View {
     this.draw();
   }
 }
+
+const step = (value: number, cell: number) => Math.round(value / cell) * cell;
 
 function extent(rows: Uint16Array, low: number[], high: number[]): [Vector3, Vector3] {
   const least = [65535, 65535, 65535], most = [0, 0, 0];

@@ -1,0 +1,161 @@
+"""Checks, cooks and frames through the server: the command line's own answers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from editor_page import GRAPH, Page
+
+from mpm_nodes.commands import edit
+from mpm_nodes.editor import server as servers
+
+
+def test_a_text_that_is_not_saved_is_checked_as_validate_does(page, project):
+    """Problems with their place and cure in the page's words, and what a cook needs; nothing is written."""
+    before = sorted(project.iterdir())
+    sound = page.call("check", path="shot.json", text=json.dumps(GRAPH))
+    assert sound["problems"] == [] and sound["needs"]["particles"] > 0 and "particles" in sound["said"]
+    bad = json.loads(json.dumps(GRAPH))
+    bad["nodes"]["ball"]["knobs"]["radius"] = -1
+    del bad["nodes"]["ball"]["inputs"]
+    found = page.call("check", path="shot.json", text=json.dumps(bad))["problems"]
+    assert {problem["place"] for problem in found} == {"ball.radius", "ball.material"}
+    assert sorted(project.iterdir()) == before
+
+
+def test_the_specification_is_the_command_lines(page):
+    """The page reads what every host reads."""
+    from mpm_nodes.hosts.spec import host_spec
+
+    assert page.call("spec") == json.loads(json.dumps(host_spec()))
+
+
+def followed(page, until: str) -> list[dict]:
+    """Return the events of a cook up to one of a kind."""
+    found, number, end = [], 0, time.monotonic() + 240
+    while time.monotonic() < end:
+        told = page.call("events", cook=number, since=len(found), wait=True)
+        if told["cook"] != number:
+            found, number = [], told["cook"]
+        found += told["events"]
+        if any(event["event"] == until for event in found):
+            return found
+    raise AssertionError(found[-3:])
+
+
+def unpacked(data: bytes) -> tuple[dict, np.ndarray]:
+    """Return the head of a frame, and the rows of its first cloud."""
+    (length,) = struct.unpack_from("<I", data)
+    head = json.loads(data[4 : 4 + length])
+    rows = np.frombuffer(data, "<u2", 4 * head["clouds"][0]["shown"], 4 + length).reshape(-1, 4)
+    return head, rows
+
+
+def test_a_cook_is_the_command_lines_and_its_frames_can_be_looked_at(page, project):
+    """Events as they are printed; particles at their places to half a step of 16 bits of the box, and their values."""
+    page.call("cook", path="shot.json")
+    status, body = page.send("POST", "/api/cook", body={"path": "shot.json"})
+    assert status == 409 and b"is cooking" in body
+    events = followed(page, "ended")
+    assert [event["n"] for event in events] == list(range(len(events)))
+    assert [event["frame"] for event in events if event["event"] == "frame_done"] == [1, 2, 3]
+    assert events[-1]["name"] == "done"
+    assert page.call("revisions", path="shot.json") == {"revisions": ["r001"]}
+
+    from mpm_nodes.preview.pictures import find_root
+    from mpm_nodes.preview.scene import open_scene
+
+    scene = open_scene(find_root(project / "shot_cache" / "r001"))
+    cloud = scene.shapes(3).clouds[0]
+    head, rows = unpacked(page.call("frame", path="shot.json", revision="r001", attribute="velocity"))
+    assert (head["frame"], head["first"], head["last"], head["unit"]) == (3, 1, 3, "m/s")
+    low, high = np.array(head["box"])
+    step = (high - low) / 65535
+    assert (np.abs(low + rows[:, :3] * step - cloud.positions) <= 0.5001 * step + 1e-7).all()
+    speeds = scene.numbers(cloud.path, "velocity", 3)
+    least, most = head["values"]
+    assert (least, most) == (speeds.min(), speeds.max()) and most > least
+    assert np.abs(least + rows[:, 3] * (most - least) / 65535 - speeds).max() <= 0.5001 * (most - least) / 65535
+    assert "velocity" in head["attributes"] and "position" not in head["attributes"]
+
+    few, _ = unpacked(page.call("frame", path="shot.json", revision="r001", frame=2, most=50))
+    assert few["frame"] == 2 and 25 <= few["clouds"][0]["shown"] <= 50 and few["clouds"][0]["count"] == len(cloud.positions)
+    for damaged in project.glob("shot_cache/r001/*/*.usdc"):
+        damaged.write_bytes(b"PXR-USDC" + bytes(200))
+    for _ in range(2):  # a damaged frame is told, and the server goes on
+        status, body = page.send("POST", "/api/frame", body={"path": "shot.json", "revision": "r001", "frame": 1})
+        assert status == 422 and json.loads(body)["error"]
+
+
+def test_a_cook_that_is_stopped_ends_and_goes_on(page, project):
+    """Whole frames stay; `resume` cooks the rest."""
+    long = json.loads(json.dumps(GRAPH))
+    long["settings"]["end"] = 200
+    (project / "shot.json").write_text(json.dumps(long))
+    page.call("cook", path="shot.json")
+    followed(page, "frame_done")
+    page.call("stop")
+    events = followed(page, "ended")
+    assert events[-1]["name"] == "cancelled"
+    done = [event["frame"] for event in events if event["event"] == "frame_done"]
+    long["settings"]["end"] = done[-1] + 1
+    (project / "shot.json").write_text(json.dumps(long))
+    page.call("cook", path="shot.json", mode="resume")
+    again = followed(page, "ended")
+    assert [event["frame"] for event in again if event["event"] == "frame_done"] == [done[-1] + 1]
+    assert page.call("revisions", path="shot.json") == {"revisions": ["r001"]}
+
+
+def test_an_invalid_graph_ends_with_what_the_command_line_says(page, project):
+    """In the words of the page: no argument of a command line is in them."""
+    bad = json.loads(json.dumps(GRAPH))
+    bad["nodes"]["ball"]["knobs"]["radius"] = -1
+    (project / "shot.json").write_text(json.dumps(bad))
+    page.call("cook", path="shot.json")
+    end = followed(page, "ended")[-1]
+    assert end["name"] == "invalid" and "ball.radius" in end["said"] and "--" not in end["said"]
+
+
+@pytest.mark.parametrize("ending", ["SIGKILL", "SIGTERM", "SIGHUP"])
+def test_no_cook_outlives_the_server(project, ending):
+    """However it ends: with its terminal, on request, or killed."""
+    long = json.loads(json.dumps(GRAPH))
+    long["settings"]["end"] = 5000
+    (project / "shot.json").write_text(json.dumps(long))
+    environ = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
+    code = f"import test_cooking; test_cooking.serve_and_cook({str(project)!r})"
+    server = subprocess.Popen([sys.executable, "-c", code], env=environ, cwd=Path(__file__).parents[2])
+    cache = project / "shot_cache" / "r001"
+    end = time.monotonic() + 120
+    while not list(cache.rglob("*.commit.json")):
+        assert time.monotonic() < end and server.poll() is None
+        time.sleep(0.2)
+    server.send_signal(getattr(signal, ending))
+    server.wait(20)
+    time.sleep(1.0)
+    before = sorted(path.name for path in cache.rglob("*.commit.json"))
+    time.sleep(1.5)
+    assert sorted(path.name for path in cache.rglob("*.commit.json")) == before
+
+
+def serve_and_cook(folder: str) -> None:
+    """Serve a folder as the command does, and start a cook, in a process of its own."""
+    begun = servers.serve_in_background
+
+    def serve(server: servers.EditorServer) -> threading.Thread:
+        threading.Thread(target=lambda: Page(server).call("cook", path="shot.json"), daemon=True).start()
+        return begun(server)
+
+    servers.serve_in_background = serve
+    edit.run(argparse.Namespace(graph=None, root=Path(folder), port=0, no_browser=True))
