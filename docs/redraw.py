@@ -76,7 +76,10 @@ HERO = ("settings.cell_size=0.003", "settings.end=60", "melt.time_scale=0.5")
 """What the README's movie changes in `hot_air`: finer, and at half its speed."""
 FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)}
 """Frames of the strips of docs/first_movies.md."""
-BY_HAND = {"blender_nodes.png": ("mpm_nodes/hosts/blender_addon/operators.py", r"def start_graph.*?\n\n\n")}
+BY_HAND = {
+    "blender_nodes.png": ("mpm_nodes/hosts/blender_addon/operators.py", r"def start_graph.*?\n\n\n"),
+    "editor.jpg": ("docs/snowball.json", r".*"),
+}
 """Pictures of a window: what they show, and where it stands there."""
 
 

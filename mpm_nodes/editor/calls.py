@@ -19,7 +19,7 @@ __all__ = ["CALLS", "Calls", "Refused"]
 LONGEST_WAIT = 20.0
 """Seconds that a call for events waits for one."""
 MOST_POINTS = 5_000_000
-COOK_MODES = ("new", "resume", "again")
+COOK_MODES, SHOWN = ("new", "resume", "again"), ("points", "surface")
 
 
 class Refused(Exception):
@@ -192,8 +192,11 @@ class Calls:
         folder = self.project.revision(_text(given, "path"), _text(given, "revision"))
         number = None if given.get("frame") is None else _whole(given, "frame", -1_000_000, 10_000_000)
         most = _whole({"most": 400_000, **given}, "most", 1, MOST_POINTS)
-        attribute = _text({"attribute": "", **given}, "attribute")
-        return self.reader.frame({"folder": str(folder), "frame": number, "attribute": attribute[:100], "most": most})
+        attribute, show = _text({"attribute": "", **given}, "attribute"), _text({"show": "points", **given}, "show")
+        if show not in SHOWN:
+            raise Refused(400, f"show: is one of {', '.join(SHOWN)}")
+        wanted = {"folder": str(folder), "frame": number, "show": show, "attribute": attribute[:100], "most": most}
+        return self.reader.frame(wanted)
 
 
 CALLS = frozenset(

@@ -40,7 +40,7 @@ class FrameReader:
         threading.Thread(target=self._run, name="frames", daemon=True).start()  # the child ends with the thread that starts it
 
     def frame(self, wanted: dict[str, Any]) -> bytes:
-        """Return a frame (`wanted`: folder, frame, attribute, most).
+        """Return a frame (`wanted`: folder, frame, show, attribute, most).
 
         Raises:
             InputError: It cannot be read.
@@ -97,7 +97,7 @@ def _head(data: bytes) -> dict[str, Any]:
 def serve() -> None:
     """Answer requests, a line of JSON each, until standard input is closed."""
     out, opened = sys.stdout.buffer, Opened()
-    sys.stdout = sys.stderr  # what libraries print is no part of a frame
+    sys.stdout = sys.stderr  # what libraries print does not belong to a frame
     for line in sys.stdin.buffer:
         wanted = json.loads(line)
         try:
@@ -119,11 +119,11 @@ class Opened:
         self.key: tuple[Any, ...] = ()
         self.scene: Any = None
 
-    def frame(self, folder: str, frame: int | None, attribute: str, most: int) -> bytes:
-        """Return a frame, the last one where `frame` is None; at most `most` points of each cloud, spread evenly."""
+    def frame(self, folder: str, frame: int | None, show: str, attribute: str, most: int) -> bytes:
+        """Return a frame, the last one where it is None; at most `most` points of each cloud, spread evenly, or the surface."""
         scene = self._scene(Path(folder))
         frame = scene.last if frame is None else min(max(frame, scene.first), scene.last)
-        shapes = scene.shapes(frame)
+        shapes = scene.shapes(frame, show)
         bounds = shapes.bounds()
         low, high = bounds if bounds is not None else (np.zeros(3), np.ones(3))
         paths = [shape.path for shape in (*shapes.clouds, *shapes.surfaces)] if attribute else []

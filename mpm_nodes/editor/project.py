@@ -56,14 +56,14 @@ class Project:
         """Return the name of a file below the root, or raise.
 
         Raises:
-            InputError: It is absolute, climbs, is no portable name, or has another suffix.
+            InputError: It is absolute, climbs, is not a portable name, or has another suffix.
         """
         try:
             name = "/".join(checked_parts(given, "file"))
         except OutputError as error:
             raise InputError(f"{shown(given)!r}: is not a file below the project's folder") from error
         if not name.endswith(suffix):
-            raise InputError(f"{name}: is no graph file; its name ends with {suffix}")
+            raise InputError(f"{name}: is not a graph file, whose name ends with {suffix}")
         return name
 
     def read(self, given: str) -> tuple[str, str]:
@@ -96,7 +96,7 @@ class Project:
 
         Raises:
             Conflict: Something else wrote it since.
-            MpmNodesError: The text is no graph, or the file cannot be written.
+            MpmNodesError: The text is not a graph, or the file cannot be written.
         """
         name = self.name(given)
         check_graph(text, name)
@@ -153,11 +153,11 @@ class Project:
         """Return a revision folder of a graph file's cooks.
 
         Raises:
-            InputError: That is no name of one, or a link leads out of the project.
+            InputError: That is not the name of one, or a link leads out of the project.
         """
         folder = self.cache(given) / revision
         if not _REVISION.fullmatch(revision) or folder.is_symlink() or not folder.is_dir():
-            raise InputError(f"{revision!r}: is no revision of {given}")
+            raise InputError(f"{revision!r}: is not a revision of {given}")
         return folder
 
     def take_sample(self, name: str) -> str:

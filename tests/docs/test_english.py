@@ -42,7 +42,9 @@ def texts(root: Path = ROOT) -> dict[str, str]:
         *(path for package in PACKAGES for path in (root / package).rglob("*") if path.suffix in (".py", ".md", ".json")),
     ]
     generated = (root / "docs/project", root / "docs/reference")
+    others = {"node_modules"}  # what npm has put beside the editor's sources
     files = [path for path in files if path.parent not in generated and path.name != Path(__file__).name]
+    files = [path for path in files if others.isdisjoint(path.parts)]
     return {str(path.relative_to(root)): re.sub(r"\s+(?:# )?", " ", path.read_text(encoding="utf-8")) for path in files}
 
 

@@ -1,4 +1,4 @@
-"""One contract for every host: the same graph, the same refusals, the same cache, from a terminal, from Blender and from Houdini.
+"""One contract for every host: the same graph, refusals and cache from a terminal, Blender, Houdini and the browser.
 
 A host is driven by a list of steps; its adapter carries them out with what that program's artists have at hand, and answers alike.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,9 @@ from typing import Any
 
 import pytest
 from blender_process import in_blender
+
+from mpm_nodes import editor as edited
+from mpm_nodes.editor.calls import Calls
 
 NODES = {
     "jelly": ("material_library", {"name": "jelly"}),
@@ -165,10 +169,54 @@ def in_houdinis_stand_in(folder: Path, request: pytest.FixtureRequest) -> dict[s
     }
 
 
+def in_the_editor(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Make the shot by the page's model of graphs, and save and cook it through its server."""
+    web = Path(edited.__file__).parent / "web"
+    build = web / "node_modules" / ".bin" / "esbuild"
+    if shutil.which("node") is None or not build.exists():
+        pytest.skip(f"needs Node, and npm ci --ignore-scripts in {web}")
+    script = folder.parent / "model.cjs"
+    entry = str(Path(__file__).with_name("editor_model.ts"))
+    subprocess.run([str(build), entry, "--bundle", "--platform=node", f"--outfile={script}", "--log-level=error"], check=True)
+    steps = {"spec": request.getfixturevalue("spec"), "nodes": NODES, "wires": WIRES, "settings": SETTINGS}
+    done = subprocess.run(["node", str(script)], input=json.dumps(steps), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    calls = Calls(folder, "")
+
+    def cooked(mode: str) -> bool:
+        number = calls.answer("events", {"since": 0})["cook"]
+        calls.answer("cook", {"path": "shot.json", "mode": mode})
+        told: dict[str, Any] = {"over": False, "cook": number}
+        while not told["over"]:
+            told = calls.answer("events", {"since": 2**40, "cook": told["cook"], "wait": True})
+        return calls.answer("events", {"since": 0})["events"][-1]["name"] == "done"
+
+    try:
+        digest = calls.answer("save", {"path": "shot.json", "text": made["text"], "digest": ""})["digest"]
+        copy = calls.answer("save", {"path": "copy.json", "text": made["copy"], "digest": ""})
+        assert copy["digest"] == digest
+        wrong = calls.answer("check", {"path": "shot.json", "text": made["wrong"]})["problems"]
+        first = cooked("new")
+        calls.answer("save", {"path": "shot.json", "text": made["longer"], "digest": digest})
+        return {
+            "graph": json.loads(made["text"]),
+            "copy": json.loads((folder / "copy.json").read_text()),
+            "refused": made["refused"],
+            "wrong": json.dumps(wrong),
+            "cooked": first,
+            "resumed": cooked("resume"),
+            "revision": folder / "shot_cache" / "r001",
+        }
+    finally:
+        calls.close()
+
+
 HOSTS: dict[str, Callable[[Path, pytest.FixtureRequest], dict[str, Any]]] = {
     "terminal": in_terminal,
     "blender": in_blenders_editor,
     "houdini": in_houdinis_stand_in,
+    "editor": in_the_editor,
 }
 
 

@@ -18,6 +18,7 @@ HOSTS = {
     "blender": PACKAGE / "hosts/blender_addon/environment.py",
     "terminal": PACKAGE.parent / "docs/examples/mpm_terminal.py",
     "houdini": PACKAGE / "hosts/houdini/mpm_nodes_houdini/messages.py",
+    "editor": PACKAGE / "editor/program.py",
 }
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 

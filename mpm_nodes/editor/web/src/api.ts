@@ -45,6 +45,6 @@ export const api = {
   stop: () => json<object>("stop"),
   events: (cook: number, since: number, wait: boolean) => json<Events>("events", { cook, since, wait }),
   revisions: (path: string) => json<{ revisions: string[] }>("revisions", { path }),
-  frame: async (path: string, revision: string, frame: number | null, attribute: string, most: number) =>
-    (await call("frame", { path, revision, frame, attribute, most })).arrayBuffer(),
+  frame: async (path: string, revision: string, frame: number | null, show: string, attribute: string, most: number) =>
+    (await call("frame", { path, revision, frame, show, attribute, most })).arrayBuffer(),
 };

@@ -25,9 +25,9 @@ class Cache {
 export function Viewer() {
   const { path, revision, revisions, cook, document: graph, theme, kinds } = useStore((s) => s);
   const host = useRef<HTMLDivElement>(null), view = useRef<View | null>(null), cache = useRef(new Cache()), asked = useRef(0), spans = useRef(new Map<string, [number, number]>());
-  const [attribute, setAttribute] = useState(""), [shown, setShown] = useState<Frame | null>(null), [wanted, setWanted] = useState<number | null>(null), [playing, setPlaying] = useState(false);
+  const [show, setShow] = useState("points"), [attribute, setAttribute] = useState(""), [shown, setShown] = useState<Frame | null>(null), [wanted, setWanted] = useState<number | null>(null), [playing, setPlaying] = useState(false);
   const [size, setSize] = useState<number>(1), [guides, setGuides] = useState(true), [cell, setCell] = useState(0), [failed, setFailed] = useState(""), [, setLoaded] = useState(0), lastOwn = useRef(true);
-  const key = useCallback((frame: number | null) => `${path}/${revision}/${attribute}/${frame}`, [path, revision, attribute]);
+  const key = useCallback((frame: number | null) => `${path}/${revision}/${show}/${attribute}/${frame}`, [path, revision, show, attribute]);
 
   useEffect(() => {
     try { view.current = new View(host.current!); } catch { setFailed("This browser draws no WebGL here; the graph can be edited all the same."); return; }
@@ -50,13 +50,13 @@ export function Viewer() {
     if (!revision) return null;
     const held = cache.current.get(key(frame));
     if (held) return held;
-    const read = unpack(await api.frame(path, revision, frame, attribute, MOST_POINTS));
+    const read = unpack(await api.frame(path, revision, frame, show, attribute, MOST_POINTS));
     cache.current.put(key(read.frame), read);
     const span = `${path}/${revision}/${attribute}`, before = spans.current.get(span);
     spans.current.set(span, before ? [Math.min(before[0], read.values[0]), Math.max(before[1], read.values[1])] : read.values);
     setLoaded((n) => n + 1);
     return read;
-  }, [path, revision, attribute, key]);
+  }, [path, revision, show, attribute, key]);
 
   // another cook is another cache: nothing of the last one stays
   useEffect(() => { setShown(null); setWanted(null); setPlaying(false); lastOwn.current = true; }, [path, revision]);
@@ -113,7 +113,8 @@ export function Viewer() {
         <div className="over top">
           <label>Cook <select value={revision} onChange={(event) => choose(event.target.value)} disabled={!revisions.length}>{!revision && <option value="">none</option>}{[...new Set([...revisions, ...(revision ? [revision] : [])])].map((each) => <option key={each}>{each}</option>)}</select></label>
           <label>Colour <select value={attribute} onChange={(event) => setAttribute(event.target.value)} disabled={!shown}><option value="">as it looks</option>{shown?.attributes.map((each) => <option key={each} value={each}>{each.replaceAll("_", " ")}</option>)}</select></label>
-          <label>Points <select value={size} onChange={(event) => setSize(Number(event.target.value))}>{POINT_SIZES.map(([label, each]) => <option key={each} value={each}>{label}</option>)}</select></label>
+          <label>Show <select value={show} onChange={(event) => setShow(event.target.value)} disabled={!shown}><option value="points">points</option><option value="surface">surface</option></select></label>
+          <label>Size <select value={size} onChange={(event) => setSize(Number(event.target.value))}>{POINT_SIZES.map(([label, each]) => <option key={each} value={each}>{label}</option>)}</select></label>
           <label className="check"><input type="checkbox" checked={guides} onChange={(event) => setGuides(event.target.checked)} /> Guides</label>
           <button onClick={() => view.current?.frameAll()} title="F">Frame all</button>
         </div>

@@ -102,7 +102,7 @@ export class View {
     const away = this.camera.position.clone().sub(this.controls.target).normalize();
     const half = Math.atan(Math.tan((this.camera.fov * Math.PI) / 360) * Math.min(1, this.camera.aspect));
     this.controls.target.copy(centre);
-    this.camera.position.copy(centre).addScaledVector(away, (1.05 * reach) / Math.sin(half));
+    this.camera.position.copy(centre).addScaledVector(away, (0.9 * reach) / Math.sin(half));
     this.camera.near = reach / 500;
     this.camera.far = reach * 200;
     this.camera.updateProjectionMatrix();
@@ -193,6 +193,9 @@ function extent(rows: Uint16Array, low: number[], high: number[]): [Vector3, Vec
   return [place(least), place(most)];
 }
 
+/** Triangles of a mesh up to which it is a box or a plane, whose edges are seen. */
+const FACETED = 100;
+
 function surface(frame: Frame, mesh: FrameMesh, colouring: Colouring): Mesh {
   const [low, high] = frame.box, geometry = new BufferGeometry(), count = mesh.points;
   const places = new Float32Array(count * 3), ramped = colouring.attribute !== "" && mesh.has_values, colours = ramped ? new Float32Array(count * 3) : null;
@@ -206,10 +209,11 @@ function surface(frame: Frame, mesh: FrameMesh, colouring: Colouring): Mesh {
   geometry.setAttribute("position", new Float32BufferAttribute(places, 3));
   geometry.setIndex(new BufferAttribute(mesh.indices, 1));
   if (colours) geometry.setAttribute("color", new Float32BufferAttribute(colours, 3));
-  if (mesh.matter) geometry.computeVertexNormals();
+  const smooth = mesh.matter || mesh.triangles > FACETED;
+  if (smooth) geometry.computeVertexNormals();
   const [r, g, b] = mesh.colour;
   const material = new MeshStandardMaterial({
-    color: ramped ? 0xffffff : new Color(`rgb(${r}, ${g}, ${b})`), vertexColors: ramped, flatShading: !mesh.matter, roughness: mesh.matter ? 0.45 : 0.8, side: DoubleSide,
+    color: ramped ? 0xffffff : new Color(`rgb(${r}, ${g}, ${b})`), vertexColors: ramped, flatShading: !smooth, roughness: mesh.matter ? 0.45 : 0.8, side: DoubleSide,
   });
   const made = new Mesh(geometry, material);
   made.userData = { matter: mesh.matter, box: mesh.matter ? extent(mesh.rows, low, high) : null };
