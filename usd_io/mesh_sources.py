@@ -140,8 +140,8 @@ class MeshSource:
             interpolation: What they belong to, as USD calls it.
             code: Time code.
         """
-        counts, indices = self._faces(code)
-        points = len(self._held(code))
+        counts, indices = self.file_faces(code)
+        points = len(self.file_points(code))
         wanted = {"uniform": len(counts), "faceVarying": len(indices), "constant": 1}.get(interpolation, points)
         if len(values) != wanted:
             return None

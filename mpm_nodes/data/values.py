@@ -372,15 +372,17 @@ class RigidMotion:
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return JSON-able facts and arrays, as caches and checkpoints store them."""
         turns, places = ([pose[k] for pose in self.poses.values()] for k in (0, 1))
-        arrays = {"turns": np.reshape(turns, (-1, 2, 4)), "places": np.reshape(places, (-1, 2, 3))}
-        return {"names": list(self.poses), "times": list(self.times)}, arrays
+        forces = np.reshape(list(self.forces.values()), (-1, 2, 3))
+        arrays = {"turns": np.reshape(turns, (-1, 2, 4)), "places": np.reshape(places, (-1, 2, 3)), "forces": forces}
+        return {"names": list(self.poses), "times": list(self.times), "pushed": list(self.forces)}, arrays
 
     @classmethod
     def from_arrays(cls, facts: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> RigidMotion:
         """Return what `to_arrays` described."""
         begin, end = facts["times"]
         poses = zip(facts["names"], arrays["turns"], arrays["places"], strict=True)
-        return cls({name: (frozen(turn), frozen(place)) for name, turn, place in poses}, (begin, end))
+        forces = dict(zip(facts["pushed"], map(frozen, arrays["forces"]), strict=True))
+        return cls({name: (frozen(turn), frozen(place)) for name, turn, place in poses}, (begin, end), forces)
 
 
 @dataclass(frozen=True)

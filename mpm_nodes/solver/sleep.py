@@ -92,7 +92,7 @@ class Around:
             speeds[collider.name] = (fastest_pose(shape) + own_speed(shape)) / self._pace
         if self._before.rigid is not None:
             falls = float(np.linalg.norm(self.gravity, axis=1).max()) * self.seconds
-            speeds |= {name: speed + falls for name, speed in self._before.rigid.speeds()}
+            speeds |= {name: speed + falls for name, speed in self._before.rigid.largest_speeds()}
         return speeds
 
     def bodies_come(self, centres: np.ndarray, edge: float) -> np.ndarray:

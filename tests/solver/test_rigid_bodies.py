@@ -595,10 +595,12 @@ def test_a_model_serves_while_nothing_changes():
 def test_where_bodies_are_can_be_stored():
     """What a solve tells of its bodies comes back to the bit, for a cook that takes it from an earlier one."""
     turns, places = np.random.default_rng(1).random((2, 2, 4)), np.random.default_rng(2).random((2, 2, 3))
-    told = RigidMotion({"stone": (turns[0], places[0]), "cube": (turns[1], places[1])}, (0.5, 0.75))
+    forces = {"ground": places[0] + 1.0}
+    told = RigidMotion({"stone": (turns[0], places[0]), "cube": (turns[1], places[1])}, (0.5, 0.75), forces)
     back = RigidMotion.from_arrays(*told.to_arrays())
     assert back.times == told.times and list(back.poses) == ["stone", "cube"]
     for name, pose in told.poses.items():
         for one, other in zip(pose, back.poses[name], strict=True):
             np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(back.forces["ground"], forces["ground"])
     assert RigidMotion.from_arrays(*RigidMotion({}, (0.0, 1.0)).to_arrays()).poses == {}

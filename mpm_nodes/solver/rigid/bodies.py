@@ -109,10 +109,13 @@ class RigidBodies(Store):
         Args:
             matter: Corners of a box around the matter [m], shape (2, 3).
         """
-        world = self.world
-        clearances = world.clearances(matter)
-        for name, twist, reach, clear in zip(self.names_of_bodies, world.twists(), world.reach, clearances, strict=True):
-            yield name, float(np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) * reach), float(clear)
+        for (name, speed), clear in zip(self.largest_speeds(), self.world.clearances(matter), strict=True):
+            yield name, speed, float(clear)
+
+    def largest_speeds(self) -> Iterator[tuple[str, float]]:
+        """Yield the name of each body, and a bound on the speed of its points [m/s]."""
+        for name, twist, reach in zip(self.names_of_bodies, self.world.twists(), self.world.reach, strict=True):
+            yield name, float(np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) * reach)
 
     def newly_fallen(self, matter: np.ndarray, gravity: Sequence[float]) -> list[str]:
         """Return the names of bodies that have fallen below all that they could meet (see `RigidWorld.fallen`), each once."""
