@@ -39,7 +39,7 @@ AGREED, NEAR = 1e-3, 1e-4
 PUSH = 0.02
 """By how much bodies are moved otherwise to measure A [cells]."""
 SHORTEST = 0.1
-"""Shortest share of a step that is tried before A is measured anew."""
+"""Shortest share of a step that is tried before A is measured again."""
 
 
 FINE, ROUGH, ITERATIONS = 1e-7, 1e-4, 60
