@@ -360,6 +360,19 @@ def test_a_body_that_falls_out_of_the_scene_costs_nothing():
 
 
 # ---------------------------------------------------------------- what a shot asks of them
+def test_a_cook_tells_once_of_a_body_that_has_fallen(tmp_path):
+    """Off a ledge that the matter stays on: with the name of the body, and what it costs."""
+    graph = splash()
+    ledge = graph.add("collide_box", "ledge", centre=(0.0, -0.1, 0.0), size=(1.0, 0.2, 1.0), friction=0.3)
+    graph.nodes["sim"].connect("colliders", [ledge, graph["body"]])
+    graph.nodes["box"].knobs["centre"] = (3.0, 0.0, 0.0)
+    graph.nodes["body"].knobs["velocity"] = (0.0, -20.0, 0.0)
+    events = []
+    execute(graph, out=tmp_path, on_event=events.append)
+    (told,) = [each for each in events if each["event"] == "note" and "has fallen" in each["message"]]
+    assert told["message"].startswith("rigid body 'dice' has fallen below all that it could meet")
+
+
 def test_keys_move_a_body_until_the_solve_begins():
     """An animated drop is handed over at the start frame: before it the body follows its keys, after it they count no more, but
     for the speed that it has by them."""
