@@ -42,7 +42,6 @@ def value(graph: Graph, frame: float) -> SpatialField:
     return Evaluator(graph).value("it", int(np.ceil(frame)))
 
 
-@pytest.mark.phenomena("projection")
 def test_closed_forms():
     """A thrust, an attraction and still air that move and turn, in every kind of substep."""
     for record in ForcesInMovingAxes().records():

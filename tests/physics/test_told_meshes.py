@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from mpm_nodes.nodes.collide import collide_usd
 from mpm_nodes.nodes.deform_mesh import deform_mesh
 from mpm_nodes.nodes.emit import emit_box, emit_mesh
 from mpm_nodes.nodes.fields_of_files import field_primvar
+from mpm_nodes.nodes.fields_of_pictures import field_image
 from mpm_nodes.nodes.looks import rest_positions
 from mpm_nodes.nodes.retime import retime_points
 from mpm_nodes.nodes.secondary import emit_secondary
@@ -40,10 +43,12 @@ def kept():
 
 BLOCK = emit_box(SETTINGS, WATER)
 AT_REST = Particles({**BLOCK.attributes, "rest": BLOCK["position"]}, BLOCK.materials, BLOCK.spacing)
+PICTURE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "stencil.png"
 READERS = {
     "collide_usd": lambda path, **more: collide_usd(context(), SETTINGS, kept(), path=path, **more),
     "emit_mesh": lambda path, **more: emit_mesh(SETTINGS, WATER, kept(), path=path, **more),
     "field_primvar": lambda path, **more: field_primvar(context(), SETTINGS, kept(), path=path, primvar="paint"),
+    "field_image": lambda path, **more: field_image(context(), SETTINGS, kept(), path=PICTURE, mesh=path),
     "deform_mesh": lambda path: deform_mesh(SETTINGS, AT_REST, kept(), path=path),
 }
 NAN_POINT = BOX.copy()
@@ -72,6 +77,7 @@ def written(path, fault, alone):
         mesh.CreateFaceVertexIndicesAttr([corner for face in faces for corner in face])
         mesh.AddScaleOp().Set(scale)
         UsdGeom.PrimvarsAPI(mesh).CreatePrimvar("paint", Sdf.ValueTypeNames.FloatArray).Set([1.0])
+        UsdGeom.PrimvarsAPI(mesh).CreatePrimvar("st", Sdf.ValueTypeNames.TexCoord2fArray).Set([(0.5, 0.5)])
     stage.Save()
     return path
 
@@ -153,16 +159,17 @@ def test_a_mesh_where_a_volume_is_read_is_told_what_to_do(tmp_path, ending):
 
 
 def taken(graph, kind, path):
-    """Add a node that reads a file, with what it needs; a primvar is painted on matter."""
+    """Add a node that reads a file, with what it needs; a field is painted on matter."""
     matter = graph.add("material_library", "matter", name="honey")
     ball = graph.add("emit_sphere", "ball", material=matter)
     given = {"material": matter} if kind.startswith("emit") else {"primvar": "paint"} if kind == "field_primvar" else {}
     if kind == "deform_mesh":
         given["particles"] = graph.add("rest_positions", "rest", particles=ball)
-    told = graph.add(kind, "told", path=str(path), **given)
+    files = {"path": str(PICTURE), "mesh": str(path)} if kind == "field_image" else {"path": str(path)}
+    told = graph.add(kind, "told", **files, **given)
     if kind == "deform_mesh":
         return graph
-    if kind == "field_primvar":
+    if kind.startswith("field"):
         told = graph.add("set_attribute", "painted", particles=ball, field=told, attribute="paint")
     collides = kind.startswith("collide")
     graph.add("solve", "solve", sources=[ball if collides else told], colliders=[told] if collides else [])
