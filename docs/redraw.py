@@ -58,7 +58,7 @@ DIRECTING: dict[str, Any] = {
 }
 """Samples that `cook` cooks, in the folder directing: where their cameras stand and look [m], focal length in widths,
 pixels; None: where `render` puts it."""
-FRAMES = {"flakes_in_wind": (7, 19, 31, 54), "letters_goal": (1, 32, 38, 56)}
+FRAMES = {"footprints": (1, 15, 33, 43), "flakes_in_wind": (7, 19, 31, 54), "letters_goal": (1, 32, 38, 56)}
 """Frames of sheets that are not those where most happens."""
 FRONT = {
     "foam_stream": 36,

@@ -284,7 +284,7 @@ SAMPLES: dict[str, Sample] = {
             "chosen here",
             None,
             directed.footprints,
-            camera=Camera((0.46, 0.27, 0.68), (-0.05, 0.095, 0.0), 1.45, (640, 480)),
+            camera=Camera((-0.36, 0.5, 0.6), (-0.05, 0.085, 0.0), 1.4, (640, 480)),
         ),
     )
 }

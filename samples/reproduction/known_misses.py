@@ -7,7 +7,6 @@ KNOWN_MISSES: dict[str, tuple[str, ...]] = {
         "mass removed from the column on the right [%]",
         "right: the same [cells]",
     ),
-    "footprints": ("depth of the print of the heel at the end [mm]",),
     "marshmallow_on_plate": ("inside open to the side at the end [% of the side]",),
     "wax": (
         "molten without latent heat [%]",
