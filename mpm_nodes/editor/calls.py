@@ -149,6 +149,12 @@ class Calls:
                     each[key] = program.own_words(each[key], self.known["cook"]["wording"])
         return found
 
+    def upgrade(self, given: dict[str, Any]) -> Any:
+        """Return the document of a file with every node in its newest version, as the command line prints it."""
+        path = self.project.name(_text(given, "path"))
+        self.project.read(path)
+        return {"document": json.loads(program.answer(["upgrade", str(self.project.root / path)]))}
+
     def cook(self, given: dict[str, Any]) -> Any:
         """Start a cook of a graph file as it is on disk."""
         path, mode = self.project.name(_text(given, "path")), given.get("mode", "new")
@@ -199,7 +205,5 @@ class Calls:
         return self.reader.frame(wanted)
 
 
-CALLS = frozenset(
-    ("hello", "spec", "picture", "open", "sample", "digest", "save", "check", "cook", "stop", "events", "revisions", "frame")
-)
+CALLS = frozenset("hello spec picture open sample digest save check upgrade cook stop events revisions frame".split())
 """Names of calls; nothing else of `Calls` can be reached from outside."""

@@ -168,6 +168,24 @@ try {
   await page.waitForTimeout(600);
   await picture("cooked_light");
 
+  // text holds 4.5 to 1 on its ground, 3 to 1 where it is large (WCAG 2 AA), in both colours of the page
+  const faint = () => page.evaluate(() => {
+    const parse = (text) => { const [r, g, b, a = 1] = text.match(/[\d.]+/g).map(Number); return text.startsWith("color(") ? [r * 255, g * 255, b * 255, a] : [r, g, b, a]; };
+    const light = (rgb) => { const [r, g, b] = rgb.map((part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4)); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const over = (top, under) => under.map((part, n) => top[n] * top[3] + part * (1 - top[3]));
+    const ground = (each) => { const stack = []; for (let at = each; at; at = at.parentElement) stack.unshift(parse(getComputedStyle(at).backgroundColor)); return stack.reduce((under, top) => over(top, under), [255, 255, 255]); };
+    return [...document.querySelectorAll("body *")].filter((each) => [...each.childNodes].some((child) => child.nodeType === 3 && child.data.trim()) && each.checkVisibility() && !each.closest(":disabled, .sr, option, .bypassed")).map((each) => {
+      const style = getComputedStyle(each), under = ground(each), text = over(parse(style.color), under), [a, b] = [light(text), light(under)].sort((x, y) => y - x);
+      const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && Number(style.fontWeight) >= 700);
+      return [(a + 0.05) / (b + 0.05) / (large ? 3 : 4.5), `${each.className || each.tagName}: ${each.textContent.trim().slice(0, 30)} ${style.color} ${under.map(Math.round)}`];
+    }).filter(([share]) => share < 1).map(([share, text]) => `${(share * 4.5).toFixed(2)} ${text}`);
+  });
+  await node("ball").locator(".card-head").click();
+  found.faint = await faint();
+  await page.emulateMedia({ colorScheme: "dark" });
+  found.faint.push(...(await faint()));
+  await page.emulateMedia({ colorScheme: "light" });
+
   // what can be reached by keyboard has a name
   found.unnamed = await page.evaluate(() => [...document.querySelectorAll("button, input, select, textarea, summary, [tabindex='0']")].filter((each) => {
     const label = each.getAttribute("aria-label") || each.textContent.trim() || each.getAttribute("title") || (each.id && document.querySelector(`label[for="${each.id}"]`)) || each.closest("label");

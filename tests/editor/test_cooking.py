@@ -41,6 +41,17 @@ def test_the_specification_is_the_command_lines(page):
     assert page.call("spec") == json.loads(json.dumps(host_spec()))
 
 
+def test_files_of_older_versions_are_brought_up_to_date(page, project):
+    """By the command line; the file itself stays as it is until it is saved."""
+    old = json.loads(json.dumps(GRAPH))
+    old["nodes"]["fall"]["version"] = 1
+    (project / "shot.json").write_text(json.dumps(old))
+    newest = {record["id"]: record["version"] for record in page.call("spec")["nodes"]}
+    document = page.call("upgrade", path="shot.json")["document"]
+    assert {entry["type"]: entry["version"] for entry in document["nodes"].values()}["solve"] == newest["solve"] > 1
+    assert json.loads((project / "shot.json").read_text()) == old
+
+
 def followed(page, until: str) -> list[dict]:
     """Return the events of a cook up to one of a kind."""
     found, number, end = [], 0, time.monotonic() + 240

@@ -34,6 +34,7 @@ def test_a_graph_is_edited_cooked_and_looked_at(found, project):
     """Nothing is asked of other machines, nothing fails in the console, and the file is the one that other hosts read."""
     assert "error" not in found, found["error"]
     assert found["faults"] == [] and found["outside"] == [] and found["unnamed"] == []
+    assert found["faint"] == [], "\n".join(found["faint"])
     assert (found["cards"], found["wires"]) == (5, 4)
     assert found["tokenIsGone"] and found["firstPicture"] < 30_000
     assert found["undone"] == "0.2" and found["knobIsAll"]

@@ -20,8 +20,9 @@ from defects_of_kernels import DEFECTS as OF_KERNELS
 from defects_of_nodes import DEFECTS as OF_NODES
 from defects_of_rigid_bodies import DEFECTS as OF_RIGID_BODIES
 from defects_of_solver import DEFECTS as OF_SOLVER
+from defects_of_the_editor import DEFECTS as OF_THE_EDITOR
 
-DEFECTS = (*OF_KERNELS, *OF_CONTACTS, *OF_ATTACHMENTS, *OF_FIELDS, *OF_SOLVER, *OF_RIGID_BODIES, *OF_NODES)
+DEFECTS = (*OF_KERNELS, *OF_CONTACTS, *OF_ATTACHMENTS, *OF_FIELDS, *OF_SOLVER, *OF_RIGID_BODIES, *OF_NODES, *OF_THE_EDITOR)
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("mpm_nodes", "usd_io", "samples", "tests", "docs", "hda_specs", "pyproject.toml", "README.md", "CHANGELOG.md")
 FAILED = 1
@@ -48,7 +49,7 @@ def test_a_planted_defect_is_noticed(defect: Defect, tmp_path: Path):
     for name in COPIED:
         place = ROOT / name
         if place.is_dir():
-            shutil.copytree(place, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(place, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
         elif place.exists():
             shutil.copy2(place, tmp_path / name)
     (tmp_path / "mpm_nodes_samples").symlink_to(tmp_path / "samples")

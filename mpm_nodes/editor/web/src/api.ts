@@ -40,6 +40,7 @@ export const api = {
   sample: (name: string) => json<Opened>("sample", { name }),
   digest: (path: string) => json<{ digest: string }>("digest", { path }),
   save: (path: string, text: string, digest: string) => json<{ digest: string }>("save", { path, text, digest }),
+  upgrade: (path: string) => json<{ document: JsonObject }>("upgrade", { path }),
   check: (path: string, text: string) => json<Checked>("check", { path, text }),
   cook: (path: string, mode: string, frame?: number) => json<object>("cook", { path, mode, frame }),
   stop: () => json<object>("stop"),

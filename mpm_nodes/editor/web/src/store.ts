@@ -65,7 +65,7 @@ export async function begin(): Promise<void> {
     const kinds = new Kinds(spec);
     if (hello.graph) { set({ hello }); await open(hello.graph); }
     set({ hello, kinds });
-    void check();
+    if (hello.graph) await bringUpToDate();
     followCook();
     setInterval(lookAtDisk, 3000);
   } catch (error) { tell(error); }
@@ -77,8 +77,20 @@ export async function open(path: string, read = () => api.open(path)): Promise<v
     set({ path: opened.path, digest: opened.digest, source, document, saved: document, level: [], selected: new Set(), past: [], future: [],
       conflict: null, checked: { problems: [] }, revision: "", revisions: [], edits: 0 });
     await lookForRevisions();
-    if (state.kinds) void check();
+    if (state.kinds) await bringUpToDate();
   } catch (error) { tell(error); }
+}
+
+/** Have nodes of older versions brought to those of the specification: knobs are shown and written as it names them. */
+async function bringUpToDate(): Promise<void> {
+  const { path, document, kinds } = state;
+  if (!document || !kinds) return;
+  if (g.isOld(document, kinds.nodes, kinds)) {
+    const newer = (await api.upgrade(path)).document;
+    if (state.path === path) edit((now) => g.upgraded(now, newer, kinds));
+    if (dirty(state)) say("Nodes of older versions were brought up to date; the file changes when it is saved.");
+  }
+  void check();
 }
 
 export const openSample = (name: string) => open("", () => api.sample(name));

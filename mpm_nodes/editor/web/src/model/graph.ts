@@ -3,7 +3,7 @@
  *
  * A level is what is shown at once: the outer graph, or the substeps document in a knob of one of its nodes. Both hold "nodes".
  */
-import { type Json, type JsonObject, isObject, put } from "./json";
+import { type Json, type JsonObject, isObject, put, same } from "./json";
 import type { Input, Kind, Kinds, Output, Spec } from "./spec";
 
 /** Where the shown nodes stand in the document: [] for the outer graph, [node, knob] for substeps. */
@@ -255,4 +255,33 @@ export function pasted(graph: JsonObject, text: string, spec: Spec, level: Level
 /** Whether a knob of an entry holds substeps. */
 export function isSubsteps(kinds: Kinds, entry: JsonObject, knob: string): boolean {
   return kinds.nodes.get(typeOf(entry))?.knobs.find((each) => each.name === knob)?.kind === "substeps";
+}
+
+// ---------------------------------------------------------------- older files
+/** Whether a node is of an older version than its kind here, or of a kind that is not here: it may have been replaced. */
+function isOldEntry(entry: JsonObject, known: Map<string, Kind>, kinds: Kinds): boolean {
+  const kind = known.get(typeOf(entry));
+  if (!kind || (typeof entry.version === "number" && entry.version < kind.version)) return true;
+  return kind.knobs.some((knob) => { const value = knobsOf(entry)[knob.name]; return knob.kind === "substeps" && isObject(value) && isOld(value, kinds.stages, kinds); });
+}
+
+export function isOld(graph: JsonObject, known: Map<string, Kind>, kinds: Kinds): boolean {
+  return Object.keys(nodesOf(graph)).some((name) => isOldEntry(entryOf(graph, name), known, kinds));
+}
+
+/** Return the document with its old nodes as `newer`, what the command line makes of the file, has them; the others stay as they are. */
+export function upgraded(document: JsonObject, newer: JsonObject, kinds: Kinds): JsonObject {
+  const nodes: JsonObject = {};
+  for (const name of Object.keys(nodesOf(newer))) {
+    const was = entryOf(document, name), now = entryOf(newer, name), kind = kinds.nodes.get(typeOf(now));
+    const notKnown = !kind && typeOf(was) === typeOf(now);
+    if (Object.hasOwn(nodesOf(document), name) && (notKnown || !isOldEntry(was, kinds.nodes, kinds))) { put(nodes, name, was); continue; }
+    const defaults = new Map(kind?.knobs.map((knob) => [knob.name, knob.default])), knobs: JsonObject = {};
+    for (const [knob, value] of Object.entries(knobsOf(now))) {
+      if (Object.hasOwn(knobsOf(was), knob) && same(knobsOf(was)[knob], value)) put(knobs, knob, knobsOf(was)[knob]);
+      else if (!defaults.has(knob) || !same(defaults.get(knob), value)) put(knobs, knob, value); // it writes out every default
+    }
+    put(nodes, name, { ...was, type: now.type, version: now.version, knobs, inputs: now.inputs });
+  }
+  return withNodes(document, nodes);
 }

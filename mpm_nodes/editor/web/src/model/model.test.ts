@@ -96,6 +96,18 @@ test("any change of any JSON is written as it is", () => {
   }
 });
 
+test("old nodes take what is newer, the others keep their bytes", () => {
+  const text = '{"format": "mpm_nodes.graph", "version": 1, "nodes": {\n "a": {"type": "emit_sphere", "knobs": {"radius": 0.50}},\n "u": {"type": "of_a_user"},\n "b": {"type": "solve", "version": 1, "knobs": {"old": 1, "time_scale": 2.0}, "inputs": {"sources": "a"}, "editor": {"x": 1}}}}';
+  const source = parse(text), document = source.root.value as JsonObject, kind = kinds.nodes.get("solve")!;
+  assert.ok(g.isOld(document, kinds.nodes, kinds));
+  const defaults = Object.fromEntries(kind.knobs.map((knob) => [knob.name, knob.default]));
+  const newer = { ...document, nodes: { a: { type: "emit_sphere", version: 9, knobs: { radius: 7 } }, u: { type: "of_a_user", version: 1 }, b: { type: "solve", version: kind.version, knobs: { ...defaults, time_scale: 2, dt_max: 0.5 }, inputs: { sources: "a" } } } } as JsonObject;
+  const found = g.upgraded(document, newer, kinds);
+  assert.deepEqual(g.entryOf(found, "b"), { type: "solve", version: kind.version, knobs: { time_scale: 2, dt_max: 0.5 }, inputs: { sources: "a" }, editor: { x: 1 } });
+  assert.deepEqual(g.entryOf(found, "u"), { type: "of_a_user" });
+  assert.ok(print(found, source).includes('"knobs": {"radius": 0.50}') && print(found, source).includes('"time_scale": 2.0'));
+});
+
 test("names", () => {
   const graph = root('{"nodes": {"a": {}, "a_2": {}}}');
   assert.equal(g.freeName(graph, "a"), "a_3");

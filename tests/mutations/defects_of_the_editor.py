@@ -1,0 +1,44 @@
+"""Planted defects of the editor's server: who may call, what may be named, what may be overwritten."""
+
+from __future__ import annotations
+
+from defect import Defect
+
+_SERVER, _FILES, _COOKING = "tests/editor/test_server.py", "tests/editor/test_files.py", "tests/editor/test_cooking.py"
+DEFECTS = (
+    Defect(
+        "another site may call",
+        "mpm_nodes/editor/server.py",
+        'if heads.get("Origin") != f"http://{host}":',
+        'if heads.get("Origin", f"http://{host}") != f"http://{host}":',
+        f"{_SERVER}::test_calls_of_strangers_are_refused",
+    ),
+    Defect(
+        "a name that is bound to this machine may call",
+        "mpm_nodes/editor/server.py",
+        "if host not in self.server.hosts or any(",
+        "if any(",
+        f"{_SERVER}::test_calls_of_strangers_are_refused",
+    ),
+    Defect(
+        "a cache that is a link is followed",
+        "mpm_nodes/editor/project.py",
+        "if not folder.resolve().is_relative_to(self.root):",
+        "if False:",
+        f"{_SERVER}::test_a_cache_that_is_a_link_is_not_followed",
+    ),
+    Defect(
+        "what another program has written is overwritten",
+        "mpm_nodes/editor/project.py",
+        "if now != read_as:",
+        "if now and not read_as:",
+        f"{_FILES}::test_what_another_program_has_written_is_not_overwritten",
+    ),
+    Defect(
+        "frames are half a step off",
+        "mpm_nodes/editor/frames.py",
+        "np.rint(np.clip((positions - self.low) / self.size, 0.0, 1.0) * STEPS)",
+        "np.floor(np.clip((positions - self.low) / self.size, 0.0, 1.0) * STEPS)",
+        f"{_COOKING}::test_a_cook_is_the_command_lines_and_its_frames_can_be_looked_at",
+    ),
+)
