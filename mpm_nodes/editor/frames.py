@@ -128,7 +128,7 @@ class Opened:
         low, high = bounds if bounds is not None else (np.zeros(3), np.ones(3))
         paths = [shape.path for shape in (*shapes.clouds, *shapes.surfaces)] if attribute else []
         values = {path: scene.numbers(path, attribute, frame) for path in paths}
-        box = Box(low, high, [each for each in values.values() if each is not None])
+        box = FrameBox(low, high, [each for each in values.values() if each is not None])
         arrays: list[np.ndarray] = []
         clouds = [_cloud(cloud, box, values.get(cloud.path), most, arrays) for cloud in shapes.clouds]
         meshes = [_mesh(mesh, box, values.get(mesh.path), arrays) for mesh in shapes.surfaces]
@@ -152,7 +152,7 @@ class Opened:
         return self.scene
 
 
-class Box:
+class FrameBox:
     """What 16 bits stand for: a box [m], and the values of an attribute in its unit."""
 
     def __init__(self, low: np.ndarray, high: np.ndarray, values: list[np.ndarray]) -> None:
@@ -171,7 +171,7 @@ class Box:
         return rows
 
 
-def _cloud(cloud: Any, box: Box, values: np.ndarray | None, most: int, arrays: list[np.ndarray]) -> dict[str, Any]:
+def _cloud(cloud: Any, box: FrameBox, values: np.ndarray | None, most: int, arrays: list[np.ndarray]) -> dict[str, Any]:
     count = len(cloud.positions)
     step = max(1, -(-count // max(1, most)))
     shown = slice(None, None, step)
@@ -186,7 +186,7 @@ def _cloud(cloud: Any, box: Box, values: np.ndarray | None, most: int, arrays: l
     }  # fmt: skip
 
 
-def _mesh(mesh: Any, box: Box, values: np.ndarray | None, arrays: list[np.ndarray]) -> dict[str, Any]:
+def _mesh(mesh: Any, box: FrameBox, values: np.ndarray | None, arrays: list[np.ndarray]) -> dict[str, Any]:
     per_point = values if values is not None and len(values) in (1, len(mesh.points)) else None
     arrays += [box.rows(mesh.points, per_point), mesh.triangles.astype(np.uint32)]
     colour = mesh.colours.reshape(-1, 3).mean(axis=0) if len(mesh.colours) else np.full(3, 0.5)

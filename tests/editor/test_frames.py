@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from mpm_nodes.editor.frames import STEPS, Box, _cloud, packed
+from mpm_nodes.editor.frames import STEPS, FrameBox, _cloud, packed
 from mpm_nodes.preview.scene import Cloud
 
 
@@ -23,7 +23,7 @@ def test_places_and_values_are_off_by_half_a_step_at_most():
     """Of the box, and of the span of the values; both ends are met."""
     shape = cloud(20_000)
     low, high, values = shape.positions.min(axis=0), shape.positions.max(axis=0), shape.positions[:, 0] ** 3
-    box = Box(low, high, [values])
+    box = FrameBox(low, high, [values])
     rows = box.rows(shape.positions, values).astype(float)
     step = (high - low) / STEPS
     assert (np.abs(low + rows[:, :3] * step - shape.positions) <= 0.5000001 * step).all()
@@ -34,10 +34,10 @@ def test_places_and_values_are_off_by_half_a_step_at_most():
 
 def test_what_is_flat_empty_or_not_a_number_has_a_frame():
     """A box without height, no points at all, and values of which some are not finite."""
-    flat = Box(np.zeros(3), np.array([1.0, 0.0, 1.0]), [np.array([np.nan, np.inf])])
+    flat = FrameBox(np.zeros(3), np.array([1.0, 0.0, 1.0]), [np.array([np.nan, np.inf])])
     assert (flat.least, flat.most) == (0.0, 0.0)
     assert (flat.rows(np.zeros((2, 3)), np.array([np.nan, 1.0])) == 0).all()
-    some = Box(np.zeros(3), np.ones(3), [np.array([1.0, np.nan, 3.0])])
+    some = FrameBox(np.zeros(3), np.ones(3), [np.array([1.0, np.nan, 3.0])])
     assert (some.least, some.most) == (1.0, 3.0)
     assert list(some.rows(np.zeros((3, 3)), np.array([1.0, np.nan, 3.0]))[:, 3]) == [0, 0, STEPS]
     assert len(flat.rows(np.zeros((0, 3)), None)) == 0
@@ -47,7 +47,7 @@ def test_what_is_flat_empty_or_not_a_number_has_a_frame():
 def test_points_that_are_left_out_are_made_up_for(count, most, shown):
     """At most as many as asked for; each is larger, so that they hold the volume of all."""
     shape, arrays = cloud(count), []
-    record = _cloud(shape, Box(np.full(3, -9.0), np.full(3, 9.0), []), None, most, arrays)
+    record = _cloud(shape, FrameBox(np.full(3, -9.0), np.full(3, 9.0), []), None, most, arrays)
     assert (record["count"], record["shown"], len(arrays[0])) == (count, shown, shown)
     assert shown * record["radius"] ** 3 == pytest.approx(count * 0.01**3, rel=0.35)
     assert not record["colours"] and record["colour"] == [188, 188, 188]

@@ -53,7 +53,7 @@ def with_tolerance(settings: MinimisationSettings, tolerance: float) -> Minimisa
     return dataclasses.replace(settings, tolerance=least, newton_iterations=most)
 
 
-class _State(NamedTuple):
+class _CoupledState(NamedTuple):
     """Where the search is: d and by how much it is off, both times the bodies' reach, flat [m/s]; impulses; the minimisation."""
 
     change: np.ndarray
@@ -85,7 +85,7 @@ class _Coupling:
         self.alone, self.inverse = world.twists(), world.inverse_masses()
         self.reach = np.stack([np.ones(self.count), world.reach], axis=1).repeat(3, axis=1)
 
-    def at(self, change: np.ndarray, begin: np.ndarray | None, tolerance: float = ROUGH) -> _State:
+    def at(self, change: np.ndarray, begin: np.ndarray | None, tolerance: float = ROUGH) -> _CoupledState:
         """Minimise with a change of the bodies' velocities, from velocities of the grid; the bodies move by what comes of it."""
         rows, twist = self.rows.copy(), change.reshape(self.count, 6) / self.reach
         moves, turns = twist[self.body, :3], twist[self.body, 3:]
@@ -100,9 +100,9 @@ class _Coupling:
         speeds = max(np.abs(self.alone * self.reach).max(), np.abs(now * self.reach).max())
         least = NEAR * solve.grid.h / solve.dt
         agrees = bool(np.abs(off).max() <= max(AGREED * speeds, least))
-        return _State(change, off.ravel(), impulses, solve, outcome, agrees)
+        return _CoupledState(change, off.ravel(), impulses, solve, outcome, agrees)
 
-    def slope(self, state: _State) -> np.ndarray | None:
+    def slope(self, state: _CoupledState) -> np.ndarray | None:
         """Return d off / d change around a state; None where a minimisation does not converge."""
         begin, push = state.solve.velocity.copy(), PUSH * state.solve.grid.h / state.solve.dt
         held = np.zeros((self.count, 6, self.count, 6))
@@ -167,7 +167,7 @@ def meet_implicitly(
     return now.solve, now.outcome
 
 
-def _failed(state: _State, what: str) -> tuple[Minimisation, MinimisationOutcome]:
+def _failed(state: _CoupledState, what: str) -> tuple[Minimisation, MinimisationOutcome]:
     """Return a minimisation as one that did not converge."""
     if state.outcome.converged:
         state.outcome.converged, state.outcome.reason = False, f"{what} did not agree on a velocity"
