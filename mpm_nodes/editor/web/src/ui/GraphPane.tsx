@@ -1,5 +1,5 @@
 import {
-  applyNodeChanges, Background, type Connection, type Edge, type FinalConnectionState, MiniMap, type NodeChange, ReactFlow, ReactFlowProvider, useReactFlow,
+  applyNodeChanges, Background, type Connection, type Edge, type FinalConnectionState, MiniMap, type NodeChange, ReactFlow, ReactFlowProvider, useReactFlow, useStore as useFlowStore,
 } from "@xyflow/react";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import * as g from "../model/graph";
@@ -13,6 +13,8 @@ import { Palette } from "./Palette";
 
 /** Columns of stages beside each other: a substep is one long chain. */
 const ACROSS = 6;
+/** Zoom below which only names are drawn: the rest could not be read. */
+const FAR = 0.38;
 const NODE_TYPES = { card: NodeCard };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -23,6 +25,7 @@ interface Search { x: number; y: number; place: { x: number; y: number }; from: 
 function Flow() {
   const s = useStore((each) => each), flow = useReactFlow<CardNode>(), host = useRef<HTMLDivElement>(null), pointer = useRef({ x: 0, y: 0 });
   const [nodes, setNodes] = useState<CardNode[]>([]), [search, setSearch] = useState<Search | null>(null), fitted = useRef("");
+  const far = useFlowStore((flowState) => flowState.transform[2] < FAR);
   const { graph, own, note } = shownGraph(s), kindOf = kindLookup(s), kinds = s.kinds!;
   const wires = useMemo(() => g.wiresOf(graph, kindLookup(get())), [graph, s.level]);
   const names = useMemo(() => [...(s.level.length ? [g.BEGIN] : []), ...Object.keys(g.nodesOf(graph))], [graph, s.level]);
@@ -182,7 +185,7 @@ function Flow() {
 
   const own_ = s.level.length && !own ? g.madeOwn(s.document!, s.level, kinds) : null;
   return (
-    <div className="flow" ref={host} tabIndex={0} onKeyDown={keys} onPointerMove={(event) => { pointer.current = { x: event.clientX, y: event.clientY }; }}
+    <div className={`flow${far ? " far" : ""}`} ref={host} tabIndex={0} onKeyDown={keys} onPointerMove={(event) => { pointer.current = { x: event.clientX, y: event.clientY }; }}
       onPointerDown={() => { if (!host.current!.contains(document.activeElement)) host.current!.focus(); }}
       onDoubleClick={(event) => { if ((event.target as Element).classList.contains("react-flow__pane")) ask(event.clientX, event.clientY); }}>
       <nav className="crumbs" aria-label="Level">
