@@ -89,12 +89,13 @@ class Calls:
     # ---------------------------------------------------------------- what there is
     def hello(self, given: dict[str, Any]) -> Any:
         """Return the folder, its graph files, the graph to open first, and the packaged samples with a line on each."""
-        from mpm_nodes.commands.sample import TOPICS  # which makes `mpm_nodes_samples` importable
+        from mpm_nodes.commands.sample import TOPICS
+
+        here = samples()  # which makes `mpm_nodes_samples` importable
         from mpm_nodes_samples.reproduction.index import SAMPLES
 
         docs = {name: (each.doc, TOPICS.get(each.source[:3], "several at once")) for name, each in SAMPLES.items()}
         docs = {"demo": ("Melted cheese drapes over a trivet: the demo shot.", "begin here"), **docs}
-        here = samples()
         drawn = {path.stem for path in samples_folder().glob("pictures/*.jpg")}
         known = [name for name in docs if name in here]
         offered = [{"name": name, "doc": docs[name][0], "topic": docs[name][1], "picture": name in drawn} for name in known]

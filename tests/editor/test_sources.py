@@ -65,3 +65,15 @@ def test_nothing_in_the_page_is_loaded_from_elsewhere(word):
     """No font, script or style of another machine is named by the page or its style."""
     for name in ("index.html", "editor.css"):
         assert word not in (BUNDLE / name).read_text()
+
+
+def test_the_lock_is_whole():
+    """Each package that another one names is locked with its digest: a name that the registry lacks is anybody's to take."""
+    lock = json.loads((WEB / "package-lock.json").read_text())["packages"]
+    held = {path.rpartition("node_modules/")[2] for path in lock}
+    for path, record in lock.items():
+        named = {**record.get("dependencies", {}), **record.get("optionalDependencies", {})}
+        assert sorted(set(named) - held) == [], path
+        assert not path or (
+            record["resolved"].startswith("https://registry.npmjs.org/") and record["integrity"].startswith("sha512-")
+        )
