@@ -74,6 +74,4 @@ def test_the_lock_is_whole():
     for path, record in lock.items():
         named = {**record.get("dependencies", {}), **record.get("optionalDependencies", {})}
         assert sorted(set(named) - held) == [], path
-        assert not path or (
-            record["resolved"].startswith("https://registry.npmjs.org/") and record["integrity"].startswith("sha512-")
-        )
+        assert not path or record["integrity"].startswith("sha512-"), path
