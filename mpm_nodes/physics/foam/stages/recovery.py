@@ -21,20 +21,20 @@ ROUNDING = 8.0
 
 
 @inline
-def recover(law: LawModule, state: State, total_deformation: Matrix, exponent: Value, rest: Value) -> Matrix:
+def recover(law: LawModule, state: State, total_deformation: Matrix, exponent: Value, rounding: Value) -> Matrix:
     """Return the total deformation with its plastic part raised to a power, where that is not at rest."""
     _J, b = law.left_strain(state)
-    _moves, F = recovered(total_deformation, b, exponent, rest)
+    _moves, F = recovered(total_deformation, b, exponent, rounding)
     return F
 
 
 def _recovery(law: Any, particles: ParticleStore, step: StepContext, *, interval: int) -> dict[str, Any]:
-    """Return the exponent (e^(-t/t_p) - 1) / 2, whether anything recovers in this substep, and what counts as rest."""
+    """Return the exponent (e^(-t/t_p) - 1) / 2, whether anything recovers in this substep, and what counts as rounding."""
     waiting = step.substep % interval + 1
     ends = waiting == interval or step.dt >= step.time_left * (1.0 - 1e-9)
     time = waiting * step.dt if ends else 0.0
     exponent = 0.0 if law.material.recovery_time is None else 0.5 * math.expm1(-time / law.material.recovery_time)
-    return {"exponent": exponent, "recovers": exponent != 0.0, "rest": ROUNDING * float(np.finfo(particles.dtype).eps)}
+    return {"exponent": exponent, "recovers": exponent != 0.0, "rounding": ROUNDING * float(np.finfo(particles.dtype).eps)}
 
 
 _RECOVER = Lanes(recover, ("total_deformation",), needs=("left_strain",), switch="recovers", arguments=_recovery)
