@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpm_nodes.data import InputError
 from mpm_nodes.data.suggestions import nearest
-from mpm_nodes_samples.reproduction import directed, figures, melting, phases, viscoelastic
+from mpm_nodes_samples.reproduction import bodies, directed, figures, melting, phases, viscoelastic
 from mpm_nodes_samples.reproduction.entries import Camera, PaperSize, Sample
 from mpm_nodes_samples.reproduction.tension_index import TENSION
 
@@ -285,6 +285,30 @@ SAMPLES: dict[str, Sample] = {
             None,
             directed.footprints,
             camera=Camera((-0.36, 0.5, 0.6), (-0.05, 0.085, 0.0), 1.4, (640, 480)),
+        ),
+        Sample(
+            "broken_chocolate",
+            "A bar of chocolate is broken by hands: its own mesh comes apart, and the pieces keep their edges.",
+            "chosen here",
+            None,
+            bodies.broken_chocolate,
+            camera=Camera((0.03, 0.15, 0.34), (0.0, 0.052, 0.0), 1.45, (640, 400)),
+        ),
+        Sample(
+            "ball_on_jelly",
+            "A ball of wood falls on jelly, which dents and throws it up again.",
+            "chosen here",
+            None,
+            bodies.ball_on_jelly,
+            camera=Camera((0.5, 0.4, 0.95), (0.0, 0.2, 0.0), 1.5, (480, 480)),
+        ),
+        Sample(
+            "floating_bodies",
+            "A ball of cork, a log and a cube of ice fall into water, and float as deep as they are heavy.",
+            "chosen here",
+            None,
+            bodies.floating_bodies,
+            camera=Camera((0.5, 0.5, 1.12), (0.0, 0.15, 0.0), 1.42, (640, 480)),
         ),
     )
 }
