@@ -75,7 +75,7 @@ def _open_edges(triangles: np.ndarray) -> int:
 
 
 def _off_rigid(rest: np.ndarray, now: np.ndarray) -> float:
-    """Return the median distance of points from the rigid motion that fits them best [m] (Kabsch 1976)."""
+    """Return the median distance of points from the rigid motion that fits them best, by the method of Kabsch [m]."""
     own, its = rest - rest.mean(axis=0), now - now.mean(axis=0)
     u, _, v = np.linalg.svd(its.T @ own)
     turn = u @ np.diag((1.0, 1.0, np.sign(np.linalg.det(u @ v)))) @ v
