@@ -207,7 +207,7 @@ def _substeps(name: str) -> str:
 
 def _growth(entry: dict[str, Any]) -> str:
     """Return what `depth` does to them."""
-    return f", with the root of `depth` through {' and '.join(entry['scale_with_depth'])}" if entry["scale_with_depth"] else ""
+    return f", with the root of `depth` through {entry['scale_with_depth']}" if entry["scale_with_depth"] else ""
 
 
 def attributes(records: Iterable[dict[str, Any]]) -> str:

@@ -54,11 +54,19 @@ DIRECTING: dict[str, Any] = {
     "honey_jar": None,
     "pinned_jelly": ((0.55, 0.95, 1.6), (-0.05, 0.3, 0.0), 1.25, (480, 390)),
     "filled_bar": ((0.1, 0.19, 0.36), (0.0, 0.07, 0.0), 1.25, (480, 360)),
+    "sand_heap": ((0.0, 0.42, 0.95), (0.0, 0.06, 0.0), 1.35, (480, 300)),
+    "stone_in_mud": ((0.35, 0.55, 0.95), (0.0, 0.1, 0.0), 1.35, (480, 300)),
     "sink": ((0.45, 0.72, 0.62), (0.0, 0.07, 0.0), 1.45, (480, 360)),
 }
 """Samples that `cook` cooks, in the folder directing: where their cameras stand and look [m], focal length in widths,
 pixels; None: where `render` puts it."""
-FRAMES = {"footprints": (1, 15, 33, 43), "flakes_in_wind": (7, 19, 31, 54), "letters_goal": (1, 32, 38, 56)}
+FRAMES = {
+    "footprints": (1, 15, 33, 43),
+    "flakes_in_wind": (7, 19, 31, 54),
+    "sand_heap": (1, 13, 24, 54),
+    "stone_in_mud": (1, 8, 13, 42),
+    "letters_goal": (1, 32, 38, 56),
+}
 """Frames of sheets that are not those where most happens."""
 FRONT = {
     "foam_stream": 36,

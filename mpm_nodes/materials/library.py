@@ -140,7 +140,7 @@ LIBRARY: dict[str, NamedMaterial] = {
         998.0,
         "Textbook, 20 C; bulk modulus lowered from 2.2 GPa: 1 % compression under 1 m of water",
         look="water",
-        scale_with_depth=("bulk_modulus",),
+        scale_with_depth="bulk_modulus",
     ),
     "honey": NamedMaterial(
         "Honey",
@@ -149,7 +149,7 @@ LIBRARY: dict[str, NamedMaterial] = {
         1420.0,
         "Textbook, 20 C; bulk modulus lowered as for water",
         look="syrup",
-        scale_with_depth=("bulk_modulus",),
+        scale_with_depth="bulk_modulus",
     ),
     "shaving_cream": _foam("Shaving Cream", 77.7, (109.0, 0.29), (31.9, 27.2, 0.22), (217.5, 0.35), "foam"),
     "smore_interior": _foam("S'more Interior", 50.0, (109.0, 0.08), (10.0, 16.0, 0.43), (15.0, 0.25), "marshmallow"),
@@ -184,6 +184,6 @@ def named_material(name: str, depth: float = LIBRARY_DEPTH) -> Material:
         raise MpmNodesError(f"material {name!r}: not in the library; {nearest(name, LIBRARY, 'mpm-nodes nodes')}")
     entry = LIBRARY[name]
     params = dict(entry.params)
-    for modulus in entry.scale_with_depth:
-        params[modulus] *= depth / LIBRARY_DEPTH
+    if entry.scale_with_depth:
+        params[entry.scale_with_depth] *= depth / LIBRARY_DEPTH
     return Material(entry.law, params, entry.density, entry.label, entry.tear_threshold, entry.recovery_time, entry.viscosity)

@@ -22,7 +22,7 @@ class NamedMaterial:
         recovery_time: Time in which plastic distortion is forgotten [s]; None: it never is.
         viscosity: Newtonian viscosity beside the law's own [Pa s].
         look: How renderers shade it: a name of `mpm_nodes.materials.looks.LOOKS`.
-        scale_with_depth: Moduli that are softer than real ones, given for a scene of 1 m: they grow with its depth.
+        scale_with_depth: Modulus that is softer than the real one, given for a scene of 1 m: it grows with its depth; "": none.
         limits: What it does not do, in a sentence.
     """
 
@@ -35,5 +35,5 @@ class NamedMaterial:
     recovery_time: float | None = None
     viscosity: float = 0.0
     look: str = "matter"
-    scale_with_depth: tuple[str, ...] = ()
+    scale_with_depth: str = ""
     limits: str = ""

@@ -16,7 +16,7 @@ __all__ = ["STOCK"]
 def _grains(label: str, density: float, cone: tuple[float, float], source: str, look: str, limits: str) -> NamedMaterial:
     """Return grains; `cone` holds the friction angle [degrees] and the cohesion [Pa]."""
     params = {"youngs_modulus": 1.5e6, "poisson_ratio": 0.3, "friction_angle": cone[0], "cohesion": cone[1]}
-    scaled = ("youngs_modulus",)
+    scaled = "youngs_modulus"
     return NamedMaterial(label, "drucker_prager", params, density, source, look=look, scale_with_depth=scaled, limits=limits)
 
 
@@ -48,7 +48,7 @@ def _paste(
         "consistency": 2.0 ** (0.5 * (1.0 + index)) * consistency,
         "flow_index": index,
     }
-    scaled = ("bulk_modulus",)
+    scaled = "bulk_modulus"
     return NamedMaterial(label, "herschel_bulkley", params, density, source, look=look, scale_with_depth=scaled, limits=limits)
 
 
@@ -129,7 +129,7 @@ STOCK: dict[str, NamedMaterial] = {
         (10.0, 3.0, 0.8),
         "Beckett 2009: Casson's yield stress some 10 Pa, plastic viscosity 1 to 3 Pa s at 40 degrees Celsius; modulus chosen here",
         "chocolate",
-        "A coat of a millimetre holds on a wall; does not set",
+        "A coat of a millimetre holds on a wall; does not set; on few cells it does not run thinner than three of them",
     ),
     "caramel": NamedMaterial(
         "Caramel",
@@ -138,7 +138,7 @@ STOCK: dict[str, NamedMaterial] = {
         1400.0,
         "Chosen here: poured at some 80 degrees Celsius, as thick as honey four times over",
         look="caramel",
-        scale_with_depth=("bulk_modulus",),
+        scale_with_depth="bulk_modulus",
         limits="Does not set as it cools: the sample caramel does",
     ),
     "wax": _paste(
@@ -167,7 +167,7 @@ STOCK: dict[str, NamedMaterial] = {
         "Chosen here, as toys of polyvinyl alcohol and borax: springs back within tenths of a second, flows in seconds",
         viscosity=5.0,
         look="slime",
-        scale_with_depth=("lame_parameter",),
+        scale_with_depth="lame_parameter",
         limits="Runs flat in the end; strings of less than two cells break",
     ),
     "ice_cream": _paste(

@@ -268,7 +268,8 @@ def _entry_of(material: Material) -> tuple[str, float]:
     """Return the entry of the library that a material is, and the depth that it was taken for [m]; "" for none."""
     for name in LIBRARY:
         ready, depth, params = named_material(name), LIBRARY_DEPTH, dict(material.params)
-        for scaled in LIBRARY[name].scale_with_depth if ready.law == material.law else ():
+        scaled = LIBRARY[name].scale_with_depth
+        if scaled and ready.law == material.law:
             stiff = ready.params[scaled]
             depth = LIBRARY_DEPTH * params.get(scaled, stiff) / stiff
             params[scaled] = stiff

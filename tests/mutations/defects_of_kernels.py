@@ -274,4 +274,32 @@ DEFECTS = (
         "TOUCHING * h",
         "tests/physics/projection/test_projection.py::test_a_pool_between_walls_off_the_nodes_stays_at_rest",
     ),
+    Defect(
+        "sand without cohesion",
+        "mpm_nodes/materials/return_maps/drucker_prager.py",
+        "return math.sqrt(2.0) * slope, math.sqrt(2.0) * params.cohesion,",
+        "return math.sqrt(2.0) * slope, 0.0 * params.cohesion,",
+        f"{_PROBLEM}[sheared_sand]",
+    ),
+    Defect(
+        "grains forget the volume that they gained",
+        "mpm_nodes/materials/return_maps/drucker_prager.py",
+        "select(apart, exp(mean + mean + mean), one)",
+        "select(apart, one, one)",
+        f"{_PROBLEM}[drucker_prager_return]",
+    ),
+    Defect(
+        "wet sand that broke bears tension as it closes",
+        "mpm_nodes/materials/return_maps/drucker_prager.py",
+        "bears = select(gained, mean <= o, ",
+        "bears = select(gained, mean <= one, ",
+        "tests/materials/test_drucker_prager.py::test_wet_sand_bears_tension_up_to_its_strength_and_then_none",
+    ),
+    Defect(
+        "stock matter does not follow the depth",
+        "mpm_nodes/materials/library.py",
+        "params[entry.scale_with_depth] *= depth / LIBRARY_DEPTH",
+        "params[entry.scale_with_depth] *= depth / depth",
+        "tests/materials/test_stock.py::test_shallow_scenes_take_fewer_substeps",
+    ),
 )

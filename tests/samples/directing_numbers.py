@@ -144,6 +144,37 @@ def outflow(cooked: Cooked, first: int, last: int) -> float:
     return drained(cooked, first, last) / seconds / float(jet)
 
 
+# ---------------------------------------------------------------- sand_heap
+PAILS = (-0.2, 0.2)
+"""Where the pails of dry and of wet sand stand along x [m]."""
+
+
+def sand_of(cooked: Cooked, frame: int, wet: int) -> np.ndarray:
+    """Return the places of the dry sand, or of the wet one, from the middle of its pail [m], shape (n, 3)."""
+    particles = cooked.at(frame)
+    return particles["position"][particles["material"] == wet].astype(float) - [PAILS[wet], 0.0, 0.0]
+
+
+def repose(cooked: Cooked, frame: int) -> float:
+    """Return the slope of the dry heap [degrees]: of the tops of rings a cell wide between 15 and 85 % of its height."""
+    x, y, z = sand_of(cooked, frame, 0).T
+    ring = np.floor(np.hypot(x, z) / 0.01).astype(int)
+    known = np.flatnonzero(np.bincount(ring) > 20)
+    top = np.array([np.quantile(y[ring == each], 0.98) for each in known]) + 0.0025
+    side = (top < 0.85 * top.max()) & (top > 0.15 * top.max())
+    return float(np.degrees(np.arctan(-np.polyfit((known[side] + 0.5) * 0.01, top[side], 1)[0])))
+
+
+# ---------------------------------------------------------------- stone_in_mud
+def stone(cooked: Cooked, frame: int) -> np.ndarray:
+    """Return the middle of the stone [m], shape (3,)."""
+    from pxr import Usd
+
+    stage = Usd.Stage.Open(str(cooked.folder / cooked.stage))
+    points = np.array(stage.GetPrimAtPath("/stone_in_mud/collider_sphere").GetAttribute("points").Get(frame))
+    return 0.5 * (points.min(axis=0) + points.max(axis=0))
+
+
 MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
     "flakes_in_wind": {
         "particles at frame 54": lambda c: len(c.at(54)),
@@ -154,6 +185,20 @@ MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
         "way of the flakes, over that by the law of drag": lambda c: np.divide(*flights(c, False, 54).mean(axis=0)),
         "way of the lumps, over that by the law of drag": lambda c: np.divide(*flights(c, True, 54).mean(axis=0)),
         "lowest particle at frame 54 [m]": lambda c: c.x(54).min(),
+    },
+    "sand_heap": {
+        "particles at frame 54": lambda c: len(c.at(54)),
+        "slope of the dry heap at frame 54 [degrees]": lambda c: repose(c, 54),
+        "height of the dry heap at frame 54 [m]": lambda c: sand_of(c, 54, 0)[:, 1].max(),
+        "height of the wet sand at frame 54: 0.13 in the pail [m]": lambda c: sand_of(c, 54, 1)[:, 1].max(),
+        "radius of the wet sand at frame 54: 0.09 in the pail [m]": lambda c: np.hypot(*sand_of(c, 54, 1)[:, [0, 2]].T).max(),
+    },
+    "stone_in_mud": {
+        "particles at frame 42": lambda c: len(c.at(42)),
+        "height of the stone's middle at frame 8, before it hits [m]": lambda c: stone(c, 8)[1],
+        "height of its middle at frame 42, of a radius of 0.075 [m]": lambda c: stone(c, 42)[1],
+        "way of the stone from frame 20 to 42: it stays [m]": lambda c: np.linalg.norm(stone(c, 42) - stone(c, 20)),
+        "fastest mud at frame 42 [m/s]": lambda c: np.abs(c.at(42)["velocity"]).max(),
     },
     "pinned_jelly": {
         "most that the first pin lets move until frame 30 [m]": lambda c: slip(c, -0.21, 0.21, 30),

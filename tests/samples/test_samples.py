@@ -35,6 +35,8 @@ CACHES = {
     "pinned_jelly": "jelly.usda",
     "filled_bar": "bar.usda",
     "sink": "sink.usda",
+    "sand_heap": "sand_heap.usda",
+    "stone_in_mud": "stone_in_mud.usda",
 }
 COARSE = {
     "cheese_on_monkey": 0.08,
