@@ -22,8 +22,8 @@ from mpm_nodes.verification.scenes import ball, block, changed
 
 SUBSTEPS = {"explicit": "explicit_apic", "implicit": {"preset": "implicit_apic", "set": SHARP}}
 FOAMS = sorted(name for name, entry in LIBRARY.items() if entry.law == "herschel_bulkley")
-HOLDING = sorted(name for name, entry in LIBRARY.items() if entry.law != "liquid")
-"""What holds a shape; liquids spread as they spin."""
+HOLDING = sorted(name for name, entry in LIBRARY.items() if entry.law != "liquid" and entry.params.get("cohesion", 1.0) > 0.0)
+"""What holds a shape; liquids and dry grains spread as they spin."""
 CELL = 0.1
 
 
@@ -104,7 +104,7 @@ class Spin:
 
 
 def spinning(matter: Material, radius: float = 3.0) -> Spin:
-    """Return the scene: centrifugal stress of a thousandth of the shear modulus, and of a tenth of the yield stress at most.
+    """Return the scene: centrifugal stress of a thousandth of the shear modulus, at most a tenth of yield stress or cohesion.
 
     Args:
         matter: What spins.
@@ -115,7 +115,7 @@ def spinning(matter: Material, radius: float = 3.0) -> Spin:
         modulus = params["youngs_modulus"] / (2.0 + 2.0 * params["poisson_ratio"])
     else:
         modulus = params.get("shear_modulus", 1e-2 * matter.density * wave**2)  # liquids have none
-    stress = min(1e-3 * modulus, 0.1 * params.get("yield_stress", np.inf))
+    stress = min(1e-3 * modulus, 0.1 * params.get("yield_stress", np.inf), 0.1 * (params.get("cohesion") or np.inf))
     speed = np.sqrt(stress / matter.density)
     cell = min(CELL, speed * params.get("relaxation_time", np.inf) / radius)
     rate = speed / (radius * cell)
