@@ -4,7 +4,7 @@ Matter that rings has speeds, and goes nowhere: what counts is how far a particl
 Blocks sleep as the window ends, and wake as a frame begins in which what moves could come to them: bodies, matter, another gravity,
 another force.
 
-Source: as rigid-body engines do (Catto 2006, Box2D: sleeping islands), by blocks in place of islands.
+Rigid-body engines put islands of bodies to sleep; here it is blocks.
 """
 
 from __future__ import annotations

@@ -94,8 +94,8 @@ class ReturnMap(VerificationProblem):
 
     Scene: 1e6 random states b = G G^T / det^(2/3), strains from 1e-3 to 0.5, for each foam of the library, dt = 1e-4 s, float32;
         1e5 of them in float64.
-    Exact: z + beta z^(1/h) = 1 for the part z of the excess that is left (Algorithm 13 without units); det b = 1; dev b keeps its
-        direction; mu |dev b| between s_Y and its trial value before b is scaled to det b = 1.
+    Exact: z + beta z^(1/h) = 1 for the part z of the excess that is left (Algorithm 13 without units), none without consistency;
+        det b = 1; dev b keeps its direction; mu |dev b| between s_Y and its trial value before b is scaled to det b = 1.
     Tolerance: float64: 1e-12 plus what the rounding of s does to the residual, 50 eps s / (z D h); float32 the same with its eps.
         det b - 1: 50 eps |b|^3, |b| the largest entry.
     """
@@ -124,10 +124,13 @@ class ReturnMap(VerificationProblem):
         trial, stress = mu * before.size, mu * after.size * before.trace / after.trace
         flows = trial > s_y * (1 + 4 * eps)
         excess = (trial - s_y)[flows]
-        log_beta = np.log(2 * mu * before.trace[flows] / 3 * dt) + (1 / n - 1) * np.log(excess) - np.log(eta) / n
-        left = np.maximum((stress[flows] - s_y) / excess, 1e-300)
-        residual = np.abs(left + np.exp(log_beta + np.log(left) / n) - 1.0)
-        allowed = 1e-12 + 50 * eps * trial[flows] / (excess * left * min(n, 1.0))
+        if eta > 0.0:
+            log_beta = np.log(2 * mu * before.trace[flows] / 3 * dt) + (1 / n - 1) * np.log(excess) - np.log(eta) / n
+            left = np.maximum((stress[flows] - s_y) / excess, 1e-300)
+            residual = np.abs(left + np.exp(log_beta + np.log(left) / n) - 1.0)
+            allowed = 1e-12 + 50 * eps * trial[flows] / (excess * left * min(n, 1.0))
+        else:
+            residual, allowed = np.abs(stress[flows] - s_y), 50 * eps * trial[flows]
         where = f"{name} {np.dtype(dtype)}"
         yield Finding(
             0.0,

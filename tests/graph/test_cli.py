@@ -234,7 +234,7 @@ def test_clean_shows_before_it_deletes(folder, capfd):
     code, out, _ = run(capfd, "clean", "o", "--old-revisions")
     assert code == 0 and "older revision" in out and "add --yes to do it" in out and trash.exists()
     code, out, _ = run(capfd, "clean", "o", "--old-revisions", "--yes")
-    assert code == 0 and "2 items" in out and not trash.exists()
+    assert code == 0 and "3 items" in out and not trash.exists()
     assert [path.name for path in (folder / "o").iterdir()] == ["r002"]
 
 

@@ -167,7 +167,7 @@ def clay(*, density: float = 1000.0) -> Material:
 ODD = {
     "format": "mpm_nodes.graph",
     "version": 1,
-    "settings": {"cell_size": 0.04, "fps": 23.976023976, "start": -3, "end": 24},
+    "settings": {"cell_size": 0.04, "fps": 23.976023976, "start": -3, "end": 24, "resolution": 0.5},
     "nodes": {
         "snow": {
             "type": "material_snow",

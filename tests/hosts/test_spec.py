@@ -67,9 +67,9 @@ def test_presets_in_it_are_whole_documents(spec):
 
 
 def test_only_internal_outputs_are_hidden(spec):
-    """The state that a solve hands to its next frame is not a socket; everything else is."""
+    """The state that a node hands to its next frame is not a socket; everything else is."""
     hidden = [(node["id"], output["name"]) for node in spec["nodes"] for output in node["outputs"] if output["internal"]]
-    assert hidden == [("solve", "state")]
+    assert hidden == [("label_pieces", "state"), ("solve", "state")]
 
 
 def test_graph_format_and_names_are_the_packages_own(spec):

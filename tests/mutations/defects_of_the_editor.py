@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from defect import Defect
 
-_SERVER, _FILES, _FRAMES = "tests/editor/test_server.py", "tests/editor/test_files.py", "tests/editor/test_frames.py"
+_SERVER, _FILES, _FRAMES = "tests/editor/test_server.py", "tests/editor/test_project.py", "tests/editor/test_frames.py"
 DEFECTS = (
     Defect(
         "another site may call",

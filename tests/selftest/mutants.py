@@ -158,9 +158,11 @@ def documents(registry: Registry, samples: Path) -> list[Document]:
         **{f"{name}.collider": "rigid_body" for name in joints},
         "moved_body.collider": "rigid_body",
         "moved_body.bodies": "solve_of_bodies.bodies",
+        "label_pieces.particles": "grains_at_rest",
     }
     every["n_solve_of_bodies"] = {**every["n_solve"], "knobs": {}, "inputs": {"sources": "n_grains", "colliders": "n_rigid_body"}}
     every["n_grains"] = {"type": "emit_sphere", "inputs": {"material": "n_material_snow"}}
+    every["n_grains_at_rest"] = {"type": "rest_positions", "inputs": {"particles": "n_grains"}}
     for place, source in wires.items():  # what these ask of their inputs
         name, _, port = place.partition(".")
         every[f"n_{name}"]["inputs"][port] = f"n_{source}"

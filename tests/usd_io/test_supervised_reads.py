@@ -24,6 +24,7 @@ UNSUPERVISED = {
     "doctor": "looks at what is installed",
     "upgrade": "reads graphs",
     "nodes": "reads the registry",
+    "edit": "reads caches in a child",
     "clean": "looks at names, sizes and records",
     "kernels": "compiles",
     "host": "writes files of our own",

@@ -244,7 +244,7 @@ class Evaluator:
             self.store.put(key, found)
             if self.kept_solves.taken == 1:
                 message = f"frame {frame} of {node.id} was solved in an earlier cook, and is taken from there, as are others"
-                self.events.emit("note", message=message, where=node.id)
+                self.events.emit("note", message=message)
         return found
 
     def _find_on_disk(self, node: PlannedNode, key: str) -> Any:

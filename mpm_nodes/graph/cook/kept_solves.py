@@ -16,7 +16,6 @@ import os
 import re
 import shutil
 from collections.abc import Collection, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +44,7 @@ class KeptSolves:
         self._store = DiskStore(root / SOLVES, int(SHARE * free))
         self._there = not (root / SOLVES).is_symlink()  # what a link leads to is someone else's
         self._keeps = self._there and expected <= SHARE * free
+        self._code = _code()
         self._used: set[str] = set()
         self._wired: dict[str, list[str]] = {}
         for node in plan.nodes:
@@ -89,9 +89,8 @@ class KeptSolves:
     def _outputs(self, node: PlannedNode) -> Collection[str]:
         return sorted(set(self._wired.get(node.id, ())))
 
-    @staticmethod
-    def _name(key: str) -> str:
-        return hashlib.sha256(f"{key} {_code()}".encode()).hexdigest()
+    def _name(self, key: str) -> str:
+        return hashlib.sha256(f"{key} {self._code}".encode()).hexdigest()
 
 
 def _there(root: Path) -> Path:
@@ -99,7 +98,6 @@ def _there(root: Path) -> Path:
     return next(each for each in (root.absolute(), *root.absolute().parents) if each.is_dir())
 
 
-@lru_cache(maxsize=1)
 def _code() -> str:
     """Return a digest of which files this package is made of, so that other code solves again."""
     package = Path(__file__).resolve().parents[2]
