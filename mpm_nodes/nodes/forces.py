@@ -90,6 +90,7 @@ def force_wind(
     velocity: A[Vec3, MetresPerSecond, KeysTravel()] = (1.0, 0.0, 0.0),
     drag: _Rate = 2.0,
     quadratic: A[bool, NotKeyable("it is another law")] = False,
+    speed_limit: _Speed = 0.0,
 ) -> BodyForce:
     """Draw matter along with moving air: the faster, the more they differ. Without a velocity it is drag alone.
 
@@ -99,11 +100,13 @@ def force_wind(
         velocity: Velocity of the air.
         drag: Share of the difference that is lost in a second, 1/s; where quadratic, in a metre of way, 1/m.
         quadratic: Drag in proportion to the square of the difference, as of things in air; else in proportion to it.
+        speed_limit: Speed beyond which it makes nothing faster; 0: there is none. It slows down as ever.
 
     Raises:
         MpmNodesError: The field is one of numbers, or the mask one of vectors.
     """
-    return BodyForce(_air("force_wind", velocity, field), _masked("force_wind", constant(drag), mask), quadratic)
+    rate = _masked("force_wind", constant(drag), mask)
+    return BodyForce(_air("force_wind", velocity, field), rate, quadratic, most_speed=speed_limit)
 
 
 def _pressing(told: PreflightContext) -> dict[str, Any]:
@@ -119,6 +122,7 @@ def force_air(
     velocity: A[Vec3, MetresPerSecond, KeysTravel()] = (0.0, 0.0, 0.0),
     density: A[float, KilogramsPerCubicMetre, Range(min=0.0, soft_max=10.0), KeysTravel()] = 1.2,
     coefficient: A[float, Unitless, Range(min=0.0, soft_max=2.0), KeysTravel()] = 1.0,
+    speed_limit: _Speed = 0.0,
 ) -> BodyForce:
     """Let air press on the surface that matter turns to it: a flake flies, a lump of the same matter does not.
 
@@ -131,12 +135,14 @@ def force_air(
         velocity: Velocity of the air.
         density: Of the air.
         coefficient: Drag coefficient: a plate across the wind has 1.2, a cube 1.05, a ball 0.47.
+        speed_limit: Speed beyond which it makes nothing faster; 0: there is none. It slows down as ever.
 
     Raises:
         MpmNodesError: The field is one of numbers, or the mask one of vectors.
     """
     half = SpatialField("MULTIPLY", (scaled(constant(density), constant(coefficient)), constant(0.5)))
-    return BodyForce(_air("force_air", velocity, field), _masked("force_air", half, mask), quadratic=True, surface=True)
+    wind, rate = _air("force_air", velocity, field), _masked("force_air", half, mask)
+    return BodyForce(wind, rate, quadratic=True, surface=True, most_speed=speed_limit)
 
 
 @node(category="Force", label="Vortex", preflight=tried(__name__, "force_vortex", "mask"))

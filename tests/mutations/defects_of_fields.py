@@ -167,6 +167,20 @@ DEFECTS = (
         f"{_FORCES}::test_a_speed_limit_stops_what_pushes_and_slows_nothing_down",
     ),
     Defect(
+        "wind takes no speed limit",
+        "mpm_nodes/nodes/forces.py",
+        "rate, quadratic, most_speed=speed_limit)",
+        "rate, quadratic)",
+        f"{_FORCES}::test_a_speed_limit_stops_wind_and_leaves_drag",
+    ),
+    Defect(
+        "wind carries rigid bodies beyond its speed limit",
+        "mpm_nodes/solver/rigid/pushes.py",
+        "        then = value + share[:, None] * off",
+        "        return np.asarray(value + share[:, None] * off)",
+        "tests/solver/test_forced_bodies.py::test_wind_draws_a_body_along_and_slows_its_turn",
+    ),
+    Defect(
         "quadratic drag is not solved but stepped",
         "mpm_nodes/kernels/fields/pushing.py",
         "share = 1.0 / (1.0 + rate * math.sqrt(x * x + y * y + z * z) * dt)",

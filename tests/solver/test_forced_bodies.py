@@ -51,6 +51,8 @@ def test_wind_draws_a_body_along_and_slows_its_turn():
     body = rigid(collide_box(FIRST, centre=(3.0, 3.0, 3.0), size=(0.2, 0.2, 0.2)), 800.0, angular_velocity=(0.0, 5.0, 0.0))
     _, twist = moved(body, force_wind(velocity=(3.0, 0.0, 0.0), drag=4.0))
     assert twist[0] == pytest.approx(3.0 * (1.0 - math.exp(-0.8))) and twist[4] == pytest.approx(5.0 * math.exp(-0.8))
+    _, twist = moved(ball(), force_wind(velocity=(3.0, 0.0, 0.0), drag=4.0, speed_limit=1.0))
+    assert twist[0] == pytest.approx(1.0)
     _, twist = moved(ball(velocity=(2.0, 0.0, 0.0)), force_wind(velocity=(0.0, 0.0, 0.0), drag=3.0, quadratic=True))
     assert twist[0] == pytest.approx(1.0 / (0.5 + 3.0 * 0.2))
 

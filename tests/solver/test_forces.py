@@ -94,6 +94,55 @@ def test_a_speed_limit_stops_what_pushes_and_slows_nothing_down():
     assert run.particles.unpack("velocity")[:, 1] == pytest.approx(5.0, rel=1e-9)
 
 
+def flying(*velocity: float) -> SubstepSolver:
+    fast = cube(JELLY)
+    moving = np.tile(np.asarray(velocity), (len(fast), 1))
+    return SubstepSolver(dataclasses.replace(fast, attributes={**fast.attributes, "velocity": moving}), "explicit_apic", **FREE)
+
+
+@pytest.mark.parametrize("quadratic", [False, True])
+def test_a_speed_limit_stops_wind_and_leaves_drag(quadratic):
+    """Wind of 10 m/s: v = 10 - 10 s(t) until 2 m/s, and no faster; 15 m/s fall to 10 + 5 s, 6 m/s against it as without a limit."""
+    wind = {"velocity": (10.0, 0.0, 0.0), "drag": 0.5 if quadratic else 5.0, "quadratic": quadratic}
+
+    def left(off: float, time: float) -> float:
+        return 1.0 / (1.0 + 0.5 * off * time) if quadratic else math.exp(-5.0 * time)
+
+    for start, time, ends in (
+        (0.0, 0.02, 10.0 - 10.0 * left(10.0, 0.02)),
+        (0.0, 0.2, 2.0),
+        (5.0, 0.05, 5.0),
+        (15.0, 0.05, 10.0 + 5.0 * left(5.0, 0.05)),
+        (-6.0, 0.02, 10.0 - 16.0 * left(16.0, 0.02)),
+    ):
+        run = flying(start, 0.0, 0.0)
+        push(run, [force_wind(speed_limit=2.0, **wind)])
+        run.advance(time)
+        assert run.particles.unpack("velocity")[:, 0] == pytest.approx(ends, rel=1e-6), start
+
+
+def test_a_speed_limit_of_wind_takes_keys():
+    """A strong wind brings matter to what keys say at the time: 1 m/s at frame 1, 2 m/s a second later."""
+    limit = KeyedNumber(((1.0, 1.0, "linear"), (25.0, 2.0, "linear")))
+    run = pushed(force_wind(velocity=(10.0, 0.0, 0.0), drag=200.0, speed_limit=limit))
+    run.step_context.frame_at = lambda time: 1.0 + 24.0 * time
+    for time in (0.25, 0.5):
+        run.advance(time - run.time)
+        assert run.particles.unpack("velocity")[:, 0] == pytest.approx(1.0 + time, abs=1e-3)
+
+
+@pytest.mark.parametrize(("speed", "share"), [(0.3, 0.0), (-0.3, 1.0), (0.0, 1.0)])
+def test_a_speed_limit_stops_air_drag(speed, share):
+    """Air of 20 m/s does not push a cube that is faster than the limit; one that flies against it or rests it pushes as ever."""
+    impulse = []
+    for limit in (0.2, 0.0):
+        run = flying(speed, 0.0, 0.0)
+        push(run, [force_air(velocity=(20.0, 0.0, 0.0), density=1.2, speed_limit=limit)])
+        run.step(1e-4)
+        impulse.append(run.step_context.report["forces"]["impulse"][0])
+    assert impulse[1] > 0.0 and impulse[0] == pytest.approx(share * impulse[1], abs=1e-12)
+
+
 def test_a_mask_says_where():
     """A half space at the cube's middle: the impulse is that of the mass above it."""
     run = pushed(

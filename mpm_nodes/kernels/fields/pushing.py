@@ -8,10 +8,12 @@
 | w | v - u | m/s |
 | e | area that a particle turns to the wind, of V0 / h: see `exposure` | - |
 
-    v <- v + dt a                                  no faster by it than the most speed
+    v <- v + dt a
     v <- u + w exp(-k dt)                          drag: dw/dt = -k w, exactly
     v <- u + w / (1 + k |w| dt)                    quadratic drag: dw/dt = -k |w| w, exactly
     k <- k e V0 / (m h)                            drag of the surface, k = rho c / 2 of the air
+
+None makes matter faster than the most speed: then v is scaled to that, or to what it was before where that is more.
 
 One after the other, on particles, before they are brought to the grid: explicit, implicit and projected substeps then take over the
 same momentum.
@@ -36,19 +38,13 @@ ACCELERATION, DRAG, QUADRATIC_DRAG, SURFACE_DRAG = 0, 1, 2, 3
 
 
 @part
-def _kick(force, n, velocity, registers, dt, most, lying):
-    """Return the velocity after a force; `velocity` is that before it."""
+def _free_kick(force, n, velocity, registers, dt, lying):
+    """Return the velocity after a force, whatever its speed."""
     x, y, z = velocity
     value = force[3 * n + 1]
     u, v, w = registers[3 * value], registers[3 * value + 1], registers[3 * value + 2]
     if force[3 * n] == ACCELERATION:
-        before = x * x + y * y + z * z
-        x, y, z = x + dt * u, y + dt * v, z + dt * w
-        after, allowed = x * x + y * y + z * z, max(most * most, before)
-        if after > allowed:
-            share = math.sqrt(allowed / after)
-            x, y, z = share * x, share * y, share * z
-        return x, y, z
+        return x + dt * u, y + dt * v, z + dt * w
     rate = registers[3 * force[3 * n + 2]]
     if rate < 0.0:  # what is not a number stays so, and is told
         rate = 0.0
@@ -61,6 +57,18 @@ def _kick(force, n, velocity, registers, dt, most, lying):
     else:
         share = 1.0 / (1.0 + rate * math.sqrt(x * x + y * y + z * z) * dt)
     return u + share * x, v + share * y, w + share * z
+
+
+@part
+def _kick(force, n, velocity, registers, dt, most, lying):
+    """Return the velocity after a force; `velocity` is that before it."""
+    x, y, z = _free_kick(force, n, velocity, registers, dt, lying)
+    before = velocity[0] * velocity[0] + velocity[1] * velocity[1] + velocity[2] * velocity[2]
+    after, allowed = x * x + y * y + z * z, max(most * most, before)
+    if after > allowed:
+        share = math.sqrt(allowed / after)
+        x, y, z = share * x, share * y, share * z
+    return x, y, z
 
 
 @part

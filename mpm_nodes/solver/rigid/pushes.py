@@ -56,8 +56,9 @@ def _kicked(force: BodyForce, places: np.ndarray, velocity: np.ndarray, moment: 
         rate, off = np.maximum(field_values(force.rate, places, moment), 0.0), velocity - value
         speed = np.linalg.norm(off, axis=1)
         share = 1.0 / (1.0 + rate * speed * dt) if force.quadratic else np.exp(-rate * dt)
-        return np.asarray(value + share[:, None] * off)
-    then = velocity + dt * value
+        then = value + share[:, None] * off
+    else:
+        then = velocity + dt * value
     most = keys.at(force.most_speed, moment.frame) or np.inf
     after, allowed = np.linalg.norm(then, axis=1), np.maximum(np.linalg.norm(velocity, axis=1), most)
     return np.asarray(then * np.where(after > allowed, allowed / np.maximum(after, 1e-300), 1.0)[:, None])
