@@ -51,7 +51,7 @@ DIRECTING: dict[str, Any] = {
     "flakes_in_wind": ((0.9, 1.5, 6.3), (0.3, 0.85, 0.0), 1.5, (480, 300)),
     "letters_goal": ((0.15, 0.5, 1.75), (0.0, 0.3, 0.0), 1.4, (480, 300)),
     "piped_cream": None,
-    "honey_jar": None,
+    "honey_jar": ((0.16, 0.2, 0.42), (-0.013, 0.083, 0.0), 2.0, (480, 480)),
     "pinned_jelly": ((0.55, 0.95, 1.6), (-0.05, 0.3, 0.0), 1.25, (480, 390)),
     "filled_bar": ((0.1, 0.19, 0.36), (0.0, 0.07, 0.0), 1.25, (480, 360)),
     "sand_heap": ((0.0, 0.42, 0.95), (0.0, 0.06, 0.0), 1.35, (480, 300)),
@@ -66,6 +66,7 @@ FRAMES = {
     "sand_heap": (1, 13, 24, 54),
     "stone_in_mud": (1, 8, 13, 42),
     "letters_goal": (1, 32, 38, 56),
+    "honey_jar": (30, 42, 54, 86),
 }
 """Frames of sheets that are not those where most happens."""
 FRONT = {

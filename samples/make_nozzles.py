@@ -1,4 +1,4 @@
-"""Make nozzles.usda: a jar, a round nozzle, a star, and the spiral along which cream is piped.
+"""Make nozzles.usda: a star and the spiral along which cream is piped; a jar that tilts, its honey, a dish and a stack of pancakes.
 
 python samples/make_nozzles.py            (needs usd-core: pip install "mpm-nodes[usd]")
 """
@@ -6,22 +6,33 @@ python samples/make_nozzles.py            (needs usd-core: pip install "mpm-node
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from pxr import Usd, UsdGeom, Vt
+from pxr import Gf, Usd, UsdGeom, Vt
 
 AROUND = 48
-JAR = [(0.0, -0.006), (0.035, -0.006), (0.038, -0.003), (0.0385, 0.02), (0.038, 0.029), (0.0365, 0.0305)]
-"""Radius and height of the outside of the jar, from the middle of its bottom up [m]; the table is at 0."""
-INSIDE = [(0.0345, 0.0295), (0.034, 0.028), (0.034, -0.001), (0.0, -0.001)]
-"""And of its inside, from the rim down: the bottom lies under the wall of the domain at 0."""
-SPOUT = 0.0055
-"""Radius of a round nozzle [m]."""
+JAR = [(0.0, -0.068), (0.033, -0.068), (0.036, -0.065), (0.036, -0.003), (0.035, -0.001), (0.033, 0.0)]
+"""Radius and height of the outside of the jar, from the middle of its bottom up to its rim [m]."""
+INSIDE = [(0.031, -0.001), (0.03, -0.003), (0.03, -0.062), (0.0, -0.062)]
+"""And of its inside, from the rim down."""
+HONEY = [(0.0, -0.0618), (0.0298, -0.0618), (0.0298, -0.0098), (0.0, -0.0098)]
+"""What is in it."""
+LIP = (0.003, 0.114)
+"""Where the jar turns about the edge that it pours over [m]."""
+TILT = [(1, 0.0), (4, 0.0), (28, 50.0), (52, 80.0), (61, 80.0), (77, 25.0)]
+"""Frames, and how far it has turned by then [degrees]; smooth between them."""
+DISH = [(0.0, 0.0), (0.051, 0.0), (0.055, 0.004), (0.0565, 0.029), (0.055, 0.0315)]
+"""Radius and height of the outside of the dish below; the table is at 0 [m]."""
+DISH_INSIDE = [(0.051, 0.0315), (0.0495, 0.029), (0.048, 0.008), (0.0, 0.008)]
+"""And of its inside."""
+CAKES = [(0.031, 0.011, -0.001, 0.001), (0.0305, 0.011, 0.0015, -0.001), (0.0295, 0.011, -0.0005, 0.001)]
+"""Pancakes from below: radius, thickness, and where their middle is [m]."""
 POINTS, OUTER, INNER = 6, 0.0085, 0.005
 """Of the star: its points, the radius at them and between them [m]."""
 LENGTH = 0.006
-"""Of both nozzles [m]."""
+"""Of the star [m]."""
 TURNS, WIDE, START, LOW, HIGH = 2.3, 0.018, 0.006, 0.0095, 0.026
 """Of the spiral: turns, radius as it begins, height of its exit as it begins, soon after, and as it ends [m]."""
 
@@ -74,6 +85,22 @@ def spiral() -> np.ndarray:
     return np.stack([radius * np.cos(turn), height, radius * np.sin(turn)], axis=1)
 
 
+def cake(radius: float, thick: float, low: float) -> list[tuple[float, float]]:
+    """Return the outline of a pancake: its edge is round."""
+    edge = np.linspace(-0.5 * np.pi, 0.5 * np.pi, 9)
+    round_edge = zip(radius - 0.5 * thick * (1.0 - np.cos(edge)), low + 0.5 * thick * (1.0 + np.sin(edge)), strict=True)
+    return [(0.0, low), *((float(r), float(y)) for r, y in round_edge), (0.0, low + thick)]
+
+
+def tilted(frame: int) -> float:
+    """Return how far the jar has turned at a frame [degrees]."""
+    for (before, low), (after, high) in pairwise(TILT):
+        if frame <= after:
+            share = min(max((frame - before) / (after - before), 0.0), 1.0)
+            return low + (high - low) * share * share * (3.0 - 2.0 * share)
+    return TILT[-1][1]
+
+
 def write(stage: Usd.Stage, name: str, mesh: tuple[np.ndarray, list[int], list[int]]) -> UsdGeom.Mesh:
     """Write a mesh."""
     points, counts, indices = mesh
@@ -93,11 +120,23 @@ def main(path: Path) -> None:
     UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.y)
     stage.SetTimeCodesPerSecond(24.0)
     stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, "/nozzles").GetPrim())
-    write(stage, "jar", turned(JAR + INSIDE))
+    beside = np.array([-JAR[2][0], 0.0, 0.0])
+    points, counts, indices = turned(JAR + INSIDE)
+    jar = write(stage, "jar", (points + beside, counts, indices))
+    jar.AddTranslateOp().Set(Gf.Vec3d(*LIP, 0.0))
+    turn = jar.AddRotateZOp()
+    for frame in range(TILT[0][0], TILT[-1][0] + 1):
+        turn.Set(-round(tilted(frame), 4), frame)
+    points, counts, indices = turned(HONEY)
+    write(stage, "honey", (points + beside + (*LIP, 0.0), counts, indices))
+    write(stage, "dish", turned(DISH + DISH_INSIDE))
+    UsdGeom.Scope.Define(stage, "/nozzles/stack")
+    low = DISH_INSIDE[-1][1] - 0.0002
+    for n, (radius, thick, x, z) in enumerate(CAKES):
+        points, counts, indices = turned(cake(radius, thick, low))
+        write(stage, f"stack/cake_{n + 1}", (points + (x, 0.0, z), counts, indices))
+        low += thick - 0.0004
     write(stage, "star", prism([(0.0, star()), (LENGTH, star())]))
-    turns = 2.0 * np.pi * np.arange(AROUND) / AROUND
-    disc = SPOUT * np.stack([np.cos(turns), -np.sin(turns)], axis=1)
-    write(stage, "spout", prism([(0.0, disc), (LENGTH, disc)]))
     line = spiral()
     curve = UsdGeom.BasisCurves.Define(stage, "/nozzles/spiral")
     curve.CreateTypeAttr("linear")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from sample_numbers import SAMPLES, Cooked
+from sample_numbers import SAMPLES, Cooked, volume
 
 PULLED, OUTLET, DEPTH = 25, 0.045, 0.075
 """Frame at which the plug of the sink is pulled, radius of its outlet, and depth of its water over the floor there [m]."""
@@ -14,6 +14,59 @@ WIND, FOAM, AIR = np.array([5.0, 0.0, 0.0]), 40.0, 0.5 * 1.2 * 1.2
 """Of flakes_in_wind: velocity of the wind [m/s], density of the foam, and density / 2 of the air times the coefficient [kg/m^3]."""
 LUMP, FLAKE, TURNED = (0.175, 0.175, 0.175), (0.025, 0.175, 0.25), (30.0, 20.0, 40.0)
 """Edges of a lump and of a flake [m], and how lumps are turned [degrees]."""
+
+LIP, JAR, TILTED_BACK = (0.003, 0.114), (0.036, 0.064), 25.0
+"""Of honey_jar: x and y that the jar turns about, its radius and depth [m], and its tilt at the end [degrees]."""
+DISH, CAKE, HEAP = 0.0325, 0.031, 0.052
+"""Height of the dish's rim, radius of the pancakes, and height of the jar over the table at the end [m]."""
+FLOOR, INNER = 0.008, 0.051
+"""And floor and inner radius of the dish [m]."""
+
+
+# ---------------------------------------------------------------- honey_jar
+def _volume_where(cooked: Cooked, frame: int, inside: np.ndarray) -> float:
+    return 1e6 * float(cooked.at(frame)["volume"][inside].sum(dtype=float))
+
+
+def _from_middle(cooked: Cooked, frame: int) -> np.ndarray:
+    return np.hypot(cooked.x(frame, 0), cooked.x(frame, 2))
+
+
+def in_jar(cooked: Cooked, frame: int, tilt: float = 0.0) -> float:
+    """Return the volume of honey in the jar while it is tilted by so many degrees [cm^3]."""
+    x, y, turned = cooked.x(frame, 0) - LIP[0], cooked.x(frame) - LIP[1], np.radians(tilt)
+    along, up = x * np.cos(turned) - y * np.sin(turned), x * np.sin(turned) + y * np.cos(turned)
+    radius, depth = JAR
+    away = np.hypot(along + radius, cooked.x(frame, 2))
+    return _volume_where(cooked, frame, (away < radius) & (up > -depth) & (up < 0.0))
+
+
+def left(cooked: Cooked, frame: int) -> float:
+    """Return the volume that is not in the jar after it has tilted back [cm^3]."""
+    return volume(cooked, frame) - in_jar(cooked, frame, TILTED_BACK)
+
+
+def in_dish(cooked: Cooked, frame: int) -> float:
+    """Return the volume of honey in the dish, and on the stack in it [cm^3]."""
+    y = cooked.x(frame)
+    return _volume_where(cooked, frame, (y > FLOOR - 0.002) & (y < HEAP) & (_from_middle(cooked, frame) < INNER))
+
+
+def around_stack(cooked: Cooked, frame: int) -> np.ndarray:
+    """Return which particles lie between the stack and the side of the dish."""
+    away = _from_middle(cooked, frame)
+    return np.asarray((away > CAKE + 0.002) & (away < INNER - 0.004) & (cooked.x(frame) < DISH))
+
+
+def level(cooked: Cooked, frame: int) -> float:
+    """Return how high honey stands around the stack: twice the height of its middle over the floor [m]."""
+    return 2.0 * float(cooked.x(frame)[around_stack(cooked, frame)].mean(dtype=float) - FLOOR)
+
+
+def directions(cooked: Cooked, frame: int) -> float:
+    """Return in how many of 24 directions around the stack honey lies at its foot."""
+    x, z = (cooked.x(frame, axis)[around_stack(cooked, frame)] for axis in (0, 2))
+    return float(len(np.unique(np.floor(12.0 * (np.arctan2(z, x) / np.pi + 1.0)).astype(int) % 24)))
 
 
 # ---------------------------------------------------------------- flakes_in_wind
@@ -176,6 +229,13 @@ def stone(cooked: Cooked, frame: int) -> np.ndarray:
 
 
 MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
+    "honey_jar": {
+        "volume in the jar at the beginning [cm^3]": lambda c: in_jar(c, 1),
+        "volume in the dish at the end: what it is to hold [cm^3]": lambda c: in_dish(c, 86),
+        "volume that left the jar, less that in the dish, at the end [cm^3]": lambda c: left(c, 86) - in_dish(c, 86),
+        "of 24 directions around the stack, those in which honey has run down at the end": lambda c: directions(c, 86),
+        "level around the stack at the end, over the floor of the dish [m]": lambda c: level(c, 86),
+    },
     "flakes_in_wind": {
         "particles at frame 54": lambda c: len(c.at(54)),
         "flakes that have been dropped": lambda c: len(flights(c, False, 54)),

@@ -200,11 +200,5 @@ MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
         "height of the rosette at the end [m]": lambda c: c.x(65).max(),
         "its width across at the end [m]": lambda c: np.ptp(c.x(65, 0)),
     },
-    "honey_jar": {
-        "volume at frame 25: 80 g/s over a second [cm^3]": lambda c: volume(c, 25),
-        "volume at the end: as much as the jar is to hold [cm^3]": lambda c: volume(c, 61),
-        "particles outside of the jar at the end": lambda c: float((np.hypot(c.x(61, 0), c.x(61, 2)) > 0.035).sum()),
-        "depth of the honey at the end, twice that of its middle [m]": lambda c: 2.0 * c.x(61).mean(dtype=float),
-    },
 }
 """By sample and number as samples/README.md calls it: how to measure it."""

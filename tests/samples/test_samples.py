@@ -13,7 +13,7 @@ from typing import Any
 import directing_numbers as directing
 import numpy as np
 import pytest
-from sample_numbers import MEASURES, SAMPLES, Cooked, claims
+from sample_numbers import MEASURES, SAMPLES, Cooked, claims, volume
 
 from mpm_nodes.cli import main
 from mpm_nodes.graph.cook.evaluator import Evaluator
@@ -45,7 +45,6 @@ COARSE = {
     "keyed_gravity": 0.08,
     "letters_goal": 0.04,
     "piped_cream": 0.004,
-    "honey_jar": 0.006,
 }
 CLAMPED = ("pinned_jelly", "filled_bar")
 """Samples whose colliders hold what lies in them."""
@@ -138,6 +137,16 @@ def test_hands_carry_a_bar_and_its_masses_are_those_of_boxes(tmp_path: Path):
     assert directing.mass_of(cooked, 7, 0) == pytest.approx(1200 * (0.16 * 0.05 * 0.07 - 0.14 * 0.03 * 0.05), rel=1e-5)
     middle = np.abs(cooked.at(7)["position"][:, 0]) < 0.01
     assert cooked.x(7)[middle].mean() < cooked.x(7)[~middle].mean() - 0.001
+
+
+def test_a_jar_that_tilts_pours_onto_a_stack(tmp_path: Path):
+    """Coarse, until the honey has come down: at first all is in the jar, and then some in the dish and none beside it."""
+    cooked = coarse("honey_jar", 0.006, 44, tmp_path)
+    whole = volume(cooked, 1)
+    assert directing.in_jar(cooked, 1) == pytest.approx(whole, rel=1e-6)
+    assert volume(cooked, 44) == pytest.approx(whole, rel=1e-6) and directing.in_dish(cooked, 44) > 0.03 * whole
+    position = cooked.at(44)["position"]
+    assert not (np.hypot(position[:, 0], position[:, 2])[position[:, 1] < directing.DISH] > directing.INNER).any()
 
 
 def test_what_a_sink_drains_and_what_is_left_add_up(tmp_path: Path):
