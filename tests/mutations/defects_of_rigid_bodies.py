@@ -69,6 +69,20 @@ DEFECTS = (
         f"{_TESTS}::test_bodies_alone[MovingSurfaces]",
     ),
     Defect(
+        "a strong motor throws its joint beyond its speed",
+        "mpm_nodes/solver/rigid/world.py",
+        "        self._soften_motors(dt)\n",
+        "",
+        f"{_TESTS}::test_motors_turn_their_own_joints_as_fast_as_they_should[100000.0]",
+    ),
+    Defect(
+        "motors take the speeds of each other",
+        "mpm_nodes/solver/rigid/world.py",
+        "self._speeds[self._model.actuator(str(b)).id] = joint.speed",
+        "self._speeds[np.flatnonzero(self.places == b)[0]] = joint.speed",
+        f"{_TESTS}::test_motors_turn_their_own_joints_as_fast_as_they_should[50.0]",
+    ),
+    Defect(
         "a bowl is met as its hull",
         "mpm_nodes/solver/rigid/model.py",
         "        convex = _is_convex(mujoco, points, triangles)",

@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 
-from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.graph.document.document import Graph, load_graph
 from mpm_nodes.graph.revisions.revision import latest_revision
 
 pytestmark = pytest.mark.slow
@@ -125,6 +125,26 @@ def test_each_rank_writes_what_the_solve_hands_on(mpiexec, shot, tmp_path):
     names = {path.name for path in (tmp_path / "solved" / "r001" / "solved").iterdir()}
     assert {"0002.fall.particles.value", "0002.fall.particles.rank1.value"} <= names
     assert cook(shot, "--out", tmp_path / "frames", "--part", "frames", "--solved", tmp_path / "solved")[0] == 0
+    assert cook(shot, "--out", tmp_path / "alone")[0] == 0
+    for frame in range(1, FRAMES + 1):
+        assert_alike(tmp_path / "alone", tmp_path / "frames", frame)
+
+
+def test_what_reads_all_matter_reads_that_of_all_ranks(mpiexec, shot, tmp_path):
+    """Part solve with label_pieces, which is no solve: rank 0 hands on the pieces of all particles, and goes on with them."""
+    graph = load_graph(shot)
+    rest = graph.add("rest_positions", "rest", particles=graph["bar"])
+    graph.nodes["fall"].inputs["sources"] = []
+    graph.nodes["fall"].connect("sources", [rest])
+    pieces = graph.add("label_pieces", "pieces", particles=graph["fall"])
+    graph.nodes["cache"].inputs["particles"] = []
+    graph.nodes["cache"].connect("particles", [pieces])
+    graph.save(shot)
+    for resume in (("--frames", "1-2"), ("--resume",)):
+        code, said = cook(shot, "--out", tmp_path / "solved", "--ranks", 2, "--part", "solve", *resume)
+        assert code == 0, said
+    code, said = cook(shot, "--out", tmp_path / "frames", "--part", "frames", "--solved", tmp_path / "solved")
+    assert code == 0, said
     assert cook(shot, "--out", tmp_path / "alone")[0] == 0
     for frame in range(1, FRAMES + 1):
         assert_alike(tmp_path / "alone", tmp_path / "frames", frame)

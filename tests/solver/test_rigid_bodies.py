@@ -605,6 +605,47 @@ def test_a_model_serves_while_nothing_changes():
     assert world(hung(1.0), first)._model is first._model and world(hung(2.0), first)._model is not first._model
 
 
+@pytest.mark.parametrize("torque", [50.0, 1e5])
+def test_motors_turn_their_own_joints_as_fast_as_they_should(torque):
+    """In whatever order bodies that hang on each other are wired in, and by a torque that would throw them beyond in a substep."""
+    from mpm_nodes.nodes.joints import hinge_joint
+
+    def arm(name, x, parent, speed):
+        box = rigid_body(collide_box(FIRST, centre=(x, 0.0, 0.0), size=(0.2, 0.2, 0.2)), name=name)
+        return hinge_joint(box, parent, anchor=(x, 0.0, 0.0), axis=(0.0, 1.0, 0.0), speed=speed, torque=torque)
+
+    inner = arm("inner", 0.0, None, 1.0)
+    outer = arm("outer", 1.0, inner, 5.0)
+    for order, spins in (((inner, outer), (1.0, 6.0)), ((outer, inner), (6.0, 1.0))):
+        world = world_of(*order)
+        for _ in range(2000):
+            world.go_on()
+            world.advance(1e-3, (0.0, 0.0, 0.0), np.zeros((2, 6)))
+        assert world.twists()[:, 4] == pytest.approx(spins, rel=1e-3)
+
+
+@pytest.mark.parametrize(("joint", "strength"), [("hinge_joint", "torque"), ("slider_joint", "force")])
+def test_keys_switch_a_motor_on_and_off(joint, strength, tmp_path):
+    """A motor may begin, and end, in the middle of a shot, and a cook that resumes before it begins goes on to the same bits."""
+    graph = splash()
+    keys = {"keys": [[1, 0.0, "step"], [4, 500.0, "step"], [6, 0.0, "step"]]}
+    hung = graph.add(joint, "joint", collider=graph["body"], axis=(0.0, 1.0, 0.0), speed=3.0, **{strength: keys})
+    graph.nodes["sim"].connect("colliders", [hung])
+    graph.nodes["sim"].knobs["gravity"] = graph.nodes["body"].knobs["velocity"] = (0.0, 0.0, 0.0)
+    whole = execute(graph, out=tmp_path / "whole")
+    execute(graph, frames=(1, 3), out=tmp_path / "parts")
+    parts = execute(graph, out=tmp_path / "parts", resume=True)
+    last = [result.revision_folder / "cache" / "cache.0006.usdc" for result in (whole, parts)]
+    assert last[0].read_bytes() == last[1].read_bytes()
+    evaluator = Evaluator(graph)
+    turns, places = zip(*(evaluator.value("sim.bodies", frame).poses["dice"] for frame in range(1, 6)), strict=True)
+    moved = [
+        float(np.abs(np.concatenate([turn[1] - turns[0][1], place[1] - places[0][1]])).max())
+        for turn, place in zip(turns, places, strict=True)
+    ]
+    assert moved[2] < 1e-9 and moved[4] > 0.05
+
+
 def test_where_bodies_are_can_be_stored():
     """What a solve tells of its bodies comes back to the bit, for a cook that takes it from an earlier one."""
     turns, places = np.random.default_rng(1).random((2, 2, 4)), np.random.default_rng(2).random((2, 2, 3))

@@ -283,7 +283,7 @@ class _Cook:
             handed = self.parts.handed() if self.parts.part == "solve" else []
             self.outputs = self.evaluator.evaluate(sinks, frame, outputs=handed)
             self.evaluator.check_cancel()
-            write_solved(transaction, handed, self.outputs, _ranks(self.evaluator))
+            write_solved(transaction, handed, self.outputs, _ranks(self.evaluator) if self.parts.by_ranks() else 1)
             states = self.evaluator.states(frame)
             transaction.checkpoint(states)
             adopt_parts(self.evaluator, transaction)

@@ -84,6 +84,11 @@ class Parts:
         wires = {wire for name in frames for sources in self.plan[name].inputs.values() for wire in sources}
         return sorted(wire for wire in wires if self.plan[wire[0]].is_sequential)
 
+    def by_ranks(self) -> list[tuple[str, str]]:
+        """Return the outputs of those that each of several ranks writes for itself: all, or none where a node reads all matter."""
+        kinds = [node.declaration.previous_type for node in self.plan.nodes if node.is_sequential]
+        return self.handed() if self.part == "solve" and all(hasattr(kind, "joined") for kind in kinds) else []
+
     def estimates(self, found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return what the nodes of this part told of their needs, and what reading and writing between the parts takes."""
         kept = {name: dict(facts) for name, facts in found.items() if name in self.nodes()}

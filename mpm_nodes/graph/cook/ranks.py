@@ -21,7 +21,7 @@ __all__ = ["adopt_parts", "follow", "tell_followers"]
 def tell_followers(evaluator: Evaluator, revision: Revision | None, frames: Iterable[int], parts: Parts) -> None:
     """Tell the other ranks what is cooked, and where (on rank 0)."""
     frames = list(frames)
-    evaluator.team.gathers = not (parts.part == "solve" and parts.handed())
+    evaluator.team.gathers = not parts.by_ranks()
     held = {name: evaluator.held(name) for name in evaluator.sequential()}
     folder = None if revision is None else (str(revision.folder), revision.offset)
     evaluator.team.from_first((folder, frames, held))
@@ -44,7 +44,7 @@ def follow(evaluator: Evaluator, parts: Parts) -> tuple[int, ...]:
             evaluator.restore(node, held[node], read_state(Folder(Path(folder[0])), file_frame(held[node], folder[1]), node, kind))
     shared = {name for name, kind in evaluator.sequential().items() if hasattr(kind, "joined")}
     solves = [node.id for node in evaluator.plan.nodes if node.id in shared]
-    handed = parts.handed() if parts.part == "solve" else []
+    handed = parts.by_ranks()
     team.gathers = not handed
     for frame in frames:
         evaluator.events.start_frame(frame)

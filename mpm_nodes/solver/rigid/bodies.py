@@ -11,6 +11,7 @@ import numpy as np
 
 from mpm_nodes.data import Collider, RigidBody, StepContext, frozen
 from mpm_nodes.kernels.level_sets.level_set import PosedLevelSets
+from mpm_nodes.solver.rigid.model import MOTORISED
 from mpm_nodes.solver.rigid.pushes import pushed
 from mpm_nodes.solver.rigid.world import RigidWorld
 from mpm_nodes.solver.stores import Saved, Store
@@ -150,12 +151,12 @@ class RigidBodies(Store):
 
 
 def _joint_of(rigid: RigidBody) -> str:
-    """Return in words what MuJoCo's state of a body hangs on: what it may do, by which body, and whether there is a motor."""
+    """Return in words what MuJoCo's state of a body hangs on: what it may do, by which body, and whether there could be a motor."""
     joint = rigid.joint
     if joint is None:
         return f"{rigid.name} free"
     by = f" by {joint.parent}" if joint.parent else ""
-    return f"{rigid.name} {joint.kind.value}{by}{' with a motor' if joint.strength > 0.0 else ''}"
+    return f"{rigid.name} {joint.kind.value}{by}{' with a motor' if joint.kind in MOTORISED else ''}"
 
 
 def speed_of_keys(shape: PosedLevelSets) -> np.ndarray:

@@ -18,7 +18,7 @@ from mpm_nodes.data import Collider, InputError, JointKind, MpmNodesError, Rigid
 from mpm_nodes.kernels.level_sets.level_set import BOX, CAPSULE, PLANE, SPHERE
 from mpm_nodes.kernels.level_sets.mesh_repair import solid_mesh, triangulate
 
-__all__ = ["box_of", "fingerprint", "mass_unit", "model_of", "wall_name"]
+__all__ = ["MOTORISED", "box_of", "fingerprint", "mass_unit", "model_of", "wall_name"]
 
 SAG = 0.01
 """How deep a body sinks into another by its own weight [cells]: contacts of bodies are stiff springs."""
@@ -36,6 +36,8 @@ CONVEX = 0.99
 """Share of its hull's volume from which on a mesh is met as its hull; one with less, by its triangles."""
 SKIN = 0.05
 """Radius of the edges of triangles that bodies meet [cells]."""
+MOTORISED = (JointKind.HINGE, JointKind.SLIDER)
+"""Joints that have a motor, if only one without strength: keys may give it some later, and the state stays the same then."""
 SLIPS = 0.01
 """Share of its speed by which a motor that works as hard as it can lags behind."""
 
@@ -183,13 +185,14 @@ def _add_joint(
     added = body.add_joint(name=str(b), type=kinds[joint.kind], pos=anchor, axis=axis)
     if joint.limits is not None:
         added.limited, added.range = mujoco.mjtLimited.mjLIMITED_TRUE, joint.limits
-    if joint.strength > 0.0:
+    if joint.kind in MOTORISED:
         strength = joint.strength / unit
         gain = strength / (SLIPS * max(abs(joint.speed), 1e-3))
         motor = spec.add_actuator(name=str(b), target=str(b), trntype=mujoco.mjtTrn.mjTRN_JOINT)
         motor.gaintype, motor.biastype = mujoco.mjtGain.mjGAIN_FIXED, mujoco.mjtBias.mjBIAS_AFFINE
         motor.gainprm[0], motor.biasprm[2] = gain, -gain
-        motor.forcelimited, motor.forcerange = mujoco.mjtLimited.mjLIMITED_TRUE, (-strength, strength)
+        if strength > 0.0:
+            motor.forcelimited, motor.forcerange = mujoco.mjtLimited.mjLIMITED_TRUE, (-strength, strength)
 
 
 def _add_shape(mujoco: Any, spec: Any, b: int, collider: Collider, measures: tuple[float, float]) -> None:

@@ -14,12 +14,15 @@ import numpy as np
 from mpm_nodes.data import Collider, RigidBody
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
 from mpm_nodes.kernels.level_sets.level_set import PLANE, POSE
-from mpm_nodes.solver.rigid.model import box_of, fingerprint, mass_unit, model_of, wall_name
+from mpm_nodes.solver.rigid.model import MOTORISED, box_of, fingerprint, mass_unit, model_of, wall_name
 
 if TYPE_CHECKING:
     from mpm_nodes.solver.walls import WallSet
 
 __all__ = ["RigidWorld"]
+
+ROUNDING = 1e-9
+"""Share by which the force of a motor stays below its strength where it must not be clamped."""
 
 
 class RigidWorld:
@@ -73,8 +76,11 @@ class RigidWorld:
         self._planes = [int(self._model.body(wall_name(side)).mocapid[0]) for side in self._sides]
         self._kind = mujoco.mjtState.mjSTATE_INTEGRATION
         self._start = np.empty(mujoco.mj_stateSize(self._model, self._kind))
-        joints = [each.rigid.joint for each in colliders if each.rigid is not None and each.rigid.joint is not None]
-        self._speeds = np.array([joint.speed for joint in joints if joint.strength > 0.0])
+        self._speeds, self._gains = np.zeros(self._model.nu), self._model.actuator_gainprm[:, 0].copy()
+        for b, each in enumerate(colliders):  # motors stand in the order in which bodies hang on each other
+            joint = None if each.rigid is None else each.rigid.joint
+            if joint is not None and joint.kind in MOTORISED:
+                self._speeds[self._model.actuator(str(b)).id] = joint.speed
         self._drift: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
         self._begin([each.rigid for each in colliders if each.rigid is not None], carried)
         self.reach = np.array([self._reach(body) for body in self._bodies])
@@ -199,11 +205,26 @@ class RigidWorld:
         data.xfrc_applied[:] = 0.0
         data.xfrc_applied[self._bodies] = impulses / (self._unit * dt)
         mujoco.mj_step1(model, data)
+        self._soften_motors(dt)
         if self._drift:
             self._let_surfaces_move()
         mujoco.mj_step2(model, data)
+        model.actuator_gainprm[:, 0], model.actuator_biasprm[:, 2] = self._gains, -self._gains
         for update in (mujoco.mj_kinematics, mujoco.mj_comPos, mujoco.mj_makeM, mujoco.mj_factorM, mujoco.mj_comVel):
             update(model, data)  # what is asked for; contacts are found when the next substep begins
+
+    def _soften_motors(self, dt: float) -> None:
+        """Weaken motors that would turn their joint beyond their speed in this substep: what clamps a force is explicit."""
+        model, data = self._model, self._data
+        behind, strength = np.abs(data.ctrl - data.actuator_velocity), model.actuator_forcerange[:, 1]
+        for k in np.flatnonzero(self._gains * behind >= strength):
+            joint = int(model.jnt_dofadr[model.actuator_trnid[k, 0]])
+            answer, unit = np.empty((1, model.nv)), np.zeros((1, model.nv))
+            unit[0, joint] = 1.0
+            self._library.mj_solveM(model, data, answer, unit)
+            if strength[k] * answer[0, joint] * dt > behind[k]:
+                gain = (1.0 - ROUNDING) * strength[k] / behind[k]
+                model.actuator_gainprm[k, 0], model.actuator_biasprm[k, 2] = gain, -gain
 
     def _let_surfaces_move(self) -> None:
         """Let contacts see how fast the surfaces of colliders and walls move, which MuJoCo puts to places without a velocity.
