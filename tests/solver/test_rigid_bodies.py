@@ -605,6 +605,18 @@ def test_a_model_serves_while_nothing_changes():
     assert world(hung(1.0), first)._model is first._model and world(hung(2.0), first)._model is not first._model
 
 
+def test_a_body_that_is_thrown_too_hard_ends_the_solve(tmp_path, monkeypatch):
+    """It does not begin anew at its first place, and MuJoCo leaves no file behind."""
+    from mpm_nodes.solver.divergence import SimulationDiverged
+
+    monkeypatch.chdir(tmp_path)
+    world = world_of(rigid(collide_sphere(FIRST, radius=1e-3), 1e-9))
+    world.go_on()
+    with pytest.raises(SimulationDiverged, match=r"rigid body 'sphere' was thrown .* raise its density"):
+        world.advance(1e-3, (0.0, 0.0, 0.0), np.full((1, 6), 1.0))
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("torque", [50.0, 1e5])
 def test_motors_turn_their_own_joints_as_fast_as_they_should(torque):
     """In whatever order bodies that hang on each other are wired in, and by a torque that would throw them beyond in a substep."""

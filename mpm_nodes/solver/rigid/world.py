@@ -6,6 +6,7 @@ are those of the colliders' own frames, in the world. Velocities are (v, w): of 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,8 @@ class RigidWorld:
         MpmNodesError: See `model_of`.
     """
 
+    UNSTABLE = ("BADQPOS", "BADQVEL", "BADQACC")
+
     def __init__(
         self,
         colliders: Sequence[Collider],
@@ -58,12 +61,15 @@ class RigidWorld:
         import mujoco
 
         self._library = mujoco
+        if mujoco.get_mju_user_warning() is None:  # else MuJoCo writes a file into the working folder
+            mujoco.set_mju_user_warning(_pass_on)
         origin, cell_size = measures
         self.places = np.array([b for b, each in enumerate(colliders) if each.rigid is not None], np.int64)
         self._moved = [b for b, each in enumerate(colliders) if each.rigid is None]
         self._walls, self._origin = walls, origin
         self._sides = [side for side in range(6) if walls.rules[side] in (STICKY, SLIP, SEPARATE)]
         given = colliders, begins, self._sides, float(walls.rules[6]), cell_size
+        self._names = [each.rigid.name for each in colliders if each.rigid is not None]
         self._fingerprint, self._unit = fingerprint(*given), mass_unit(colliders, cell_size)
         known = before is not None and before._fingerprint == self._fingerprint
         self._model: Any = before._model if before is not None and known else model_of(*given)
@@ -196,6 +202,9 @@ class RigidWorld:
             dt: Its length [s].
             gravity: [m/s^2].
             impulses: On each body at its centre of mass, and their moments about it, shape (n, 6) [N s, N m s].
+
+        Raises:
+            SimulationDiverged: Something threw a body so hard that MuJoCo would begin anew with all of them.
         """
         mujoco, model, data = self._library, self._model, self._data
         mocap = data.mocap_pos.copy(), data.mocap_quat.copy()
@@ -209,9 +218,24 @@ class RigidWorld:
         if self._drift:
             self._let_surfaces_move()
         mujoco.mj_step2(model, data)
+        self._refuse_unstable()
         model.actuator_gainprm[:, 0], model.actuator_biasprm[:, 2] = self._gains, -self._gains
         for update in (mujoco.mj_kinematics, mujoco.mj_comPos, mujoco.mj_makeM, mujoco.mj_factorM, mujoco.mj_comVel):
             update(model, data)  # what is asked for; contacts are found when the next substep begins
+
+    def _refuse_unstable(self) -> None:
+        """Raise `SimulationDiverged` where the last substep left what can be computed."""
+        from mpm_nodes.solver.divergence import SimulationDiverged
+
+        for name in self.UNSTABLE:
+            told = self._data.warning[int(getattr(self._library.mjtWarning, f"mjWARN_{name}"))]
+            if told.number:
+                body = self._model.dof_bodyid[min(int(told.lastinfo), self._model.nv - 1)]
+                number = int(np.argmax(self._bodies == body))
+                raise SimulationDiverged(
+                    f"rigid body '{self._names[number]}' was thrown beyond what can be computed; raise its density, or make it "
+                    "larger than a cell"
+                )
 
     def _soften_motors(self, dt: float) -> None:
         """Weaken motors that would turn their joint beyond their speed in this substep: what clamps a force is explicit."""
@@ -318,6 +342,12 @@ class RigidWorld:
             lowest = np.maximum(lowest, data.xpos[number] @ down + (box * own).max(axis=0).sum())
         free = np.array([model.body_dofnum[root] == 6 for root in model.body_rootid[self._bodies]])
         return (centres @ down - self.reach > lowest) & (self.twists()[:, :3] @ down > 0.0) & free
+
+
+def _pass_on(said: str) -> None:
+    """Tell what MuJoCo warns of; bodies that it cannot move are an error of ours."""
+    if "unstable" not in said:
+        warnings.warn(f"MuJoCo: {said}", stacklevel=2)
 
 
 def _off_box(places: np.ndarray, box: np.ndarray) -> np.ndarray:
