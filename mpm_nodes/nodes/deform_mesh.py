@@ -62,7 +62,7 @@ def deform_mesh(
     Every vertex follows the affine motion of the particles that were nearest to it (Schaefer, McPhail and Warren 2006). Take path,
     prim and place of the emit_mesh that made the matter, wire rest_positions behind that one, and give it this body's particles.
     With label_pieces in between the mesh comes apart where they tear: each piece is closed by inner faces, whose corners have
-    `inner` 1, and follows its own particles. Between two breaks its topology stays.
+    `inner` 1, and follows its own particles. Between two breaks its topology stays. Where no particle is left the mesh is empty.
 
     Args:
         particles: Of the body, with the places at rest that rest_positions gave them before the solve, and their pieces if any.
@@ -74,13 +74,11 @@ def deform_mesh(
 
     Raises:
         InputError: The mesh cannot be read, or is not closed and has to be cut.
-        MpmNodesError: The particles have no places at rest, or there are none; or Manifold is not installed and the mesh is cut.
+        MpmNodesError: The particles have no places at rest; or Manifold is not installed and the mesh is cut.
     """
     meshes = open_meshes(kept, path, prim)
     if REST not in particles:
         raise MpmNodesError(NO_REST)
-    if not len(particles):
-        raise MpmNodesError("deform_mesh.particles: there are none that the mesh could follow; wire in those of its body")
     code = shot_codes(settings, meshes.stage).code(float(settings.start))
     turn = turn_matrix(rotation, orientation)
     first = meshes.points(code) @ turn.T + np.asarray(translation, float)
@@ -88,6 +86,8 @@ def deform_mesh(
         raise InputError(f"deform_mesh: {path.name}: holds no points; choose a mesh by prim")
     where = (*stamp(path), prim, code)
     source = kept.get(("corners", *where, turn.tobytes()), lambda: _source(meshes, code, turn))
+    if not len(particles):  # drains, and walls that delete, took all
+        return _nothing_left(source, particles)
     shape = _Shape(first, source.counts, source.indices, source.corners, source.normals, np.zeros(len(first), np.int64))
     if PIECE in particles and len(np.unique(particles[PIECE])) > 1:
         shape = kept.get(
@@ -185,6 +185,15 @@ def _carried(shape: _Shape, particles: Particles, kept: Kept, file: tuple[Any, .
             normals[shape.indices] = normals.copy()
     faces = (shape.counts, shape.indices)
     return Mesh(points, *faces, normals, velocities, attributes, particles.materials, corners=dict(shape.corners))
+
+
+def _nothing_left(source: _Shape, particles: Particles) -> Mesh:
+    """Return a mesh without points that has what the others of a shot have."""
+    none = np.zeros((0, 3))
+    attributes = {REST: none.astype(np.float32)} | ({PIECE: np.zeros(0, np.int32)} if PIECE in particles else {})
+    faces, velocities = (source.counts[:0], source.indices[:0]), none if "velocity" in particles else None
+    normals, corners = None if source.normals is None else none, {name: each[:0] for name, each in source.corners.items()}
+    return Mesh(none, *faces, normals, velocities, attributes, particles.materials, corners=corners)
 
 
 def _bound(shape: _Shape, rest: np.ndarray, piece: np.ndarray, crumb: np.ndarray) -> Binding:

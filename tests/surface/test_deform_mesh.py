@@ -68,6 +68,26 @@ def test_a_mesh_turns_and_stretches_with_its_matter(box):
     assert np.ptp(wide.points, axis=0) == pytest.approx([1.2, 0.32, 0.6], rel=0.01)
 
 
+def test_a_mesh_is_gone_where_its_matter_is(box, tmp_path):
+    """A drain that takes all matter ends no cook: the cache goes on without points."""
+    from pxr import Usd, UsdGeom
+
+    graph = Graph(cell_size=0.1, start=1, end=4)
+    matter = graph.add("material_neo_hookean", "matter")
+    body = graph.add("emit_mesh", "body", path=box, material=matter)
+    rest = graph.add("rest_positions", "rest", particles=body)
+    everywhere = graph.add("field_constant", "everywhere", value={"keys": [[1, 0.0, "step"], [2, 1.0, "step"]]})
+    drain = graph.add("drain", "gone", field=everywhere)
+    solve = graph.add("solve", "solve", sources=[rest], drains=[drain])
+    pieces = graph.add("label_pieces", "pieces", particles=solve)
+    graph.add("write_cache", "cache", mesh=graph.add("deform_mesh", "skin", particles=pieces, path=box))
+    done = execute(graph, out=tmp_path / "out")
+    stage = Usd.Stage.Open(str(done.revision_folder / "cache.usda"))
+    mesh = next(UsdGeom.Mesh(prim) for prim in stage.TraverseAll() if prim.GetName() == "mesh")
+    counts = [len(mesh.GetPointsAttr().Get(frame) or ()) for frame in range(1, 5)]
+    assert counts[0] > 0 and counts[-1] == 0
+
+
 def test_matter_without_its_places_at_rest_is_refused_before_the_cook(box, tmp_path):
     """And told in words by the node; with them it cooks, and the mesh falls."""
     with pytest.raises(MpmNodesError, match="have no rest places; wire rest_positions in before the solve"):
