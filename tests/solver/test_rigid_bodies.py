@@ -606,7 +606,7 @@ def test_a_model_serves_while_nothing_changes():
 
 
 def test_a_body_that_is_thrown_too_hard_ends_the_solve(tmp_path, monkeypatch):
-    """It does not begin anew at its first place, and MuJoCo leaves no file behind."""
+    """It is not put back to its first place, and MuJoCo leaves no file behind."""
     from mpm_nodes.solver.divergence import SimulationDiverged
 
     monkeypatch.chdir(tmp_path)

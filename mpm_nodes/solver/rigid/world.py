@@ -204,7 +204,7 @@ class RigidWorld:
             impulses: On each body at its centre of mass, and their moments about it, shape (n, 6) [N s, N m s].
 
         Raises:
-            SimulationDiverged: Something threw a body so hard that MuJoCo would begin anew with all of them.
+            SimulationDiverged: Something threw a body so hard that MuJoCo would put all of them back to their beginning.
         """
         mujoco, model, data = self._library, self._model, self._data
         mocap = data.mocap_pos.copy(), data.mocap_quat.copy()
