@@ -131,7 +131,7 @@ def test_each_rank_writes_what_the_solve_hands_on(mpiexec, shot, tmp_path):
 
 
 def test_what_reads_all_matter_reads_that_of_all_ranks(mpiexec, shot, tmp_path):
-    """Part solve with label_pieces, which ranks do not share: rank 0 hands on the pieces of all particles, and goes on with them."""
+    """Part solve with label_pieces, which ranks do not share: rank 0 hands on all pieces, and goes on with them."""
     graph = load_graph(shot)
     rest = graph.add("rest_positions", "rest", particles=graph["bar"])
     graph.nodes["fall"].inputs["sources"] = []
