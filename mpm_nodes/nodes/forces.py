@@ -249,8 +249,8 @@ def sleep(
 ) -> ActiveMask:
     """Let matter that has come to rest sleep, by blocks of 4 cells, until something comes near. Wire it into solve.active.
 
-    What sleeps takes no time. It wakes as a frame begins in which matter, a body, another gravity or another force could come to
-    it, and goes on from where it is. What rings without going anywhere counts as at rest.
+    What sleeps takes no time. It wakes as a frame begins in which matter, a body, a wall, a drain, another gravity or another force
+    could come to it, or a body leaps, and goes on from where it is. What rings without going anywhere counts as at rest.
 
     Args:
         motion: Cells that all particles of a block and of those around it stay within for it to sleep.

@@ -268,7 +268,9 @@ class SubstepSolver:
         self.forget_past()
         begin = Moment(clock.frame_at(clock.begin), clock.begin, clock.end - clock.begin)
         gravity = np.array([self.gravity_at(clock.begin), self.gravity_at(clock.end)])
-        around = Around(self.colliders, colliders, clock.pace, gravity, self.step_context, begin)
+        fixed = self.walls
+        walls = self.wall_motion or (None if fixed is None else lambda time: fixed)
+        around = Around(self.colliders, colliders, clock.pace, gravity, self.step_context, begin, walls)
         self.passive.part(self.particles, self.active, around, self.matter.spacing)
         self.set_colliders(colliders, clock)
         for stream, emitter in zip(self.matter.streams, emitters, strict=True):

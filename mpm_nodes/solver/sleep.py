@@ -2,7 +2,7 @@
 
 Matter that rings has speeds, and goes nowhere: what counts is how far a particle is from where it was as a window of time began.
 Blocks sleep as the window ends, and wake as a frame begins in which what moves could come to them: bodies, matter, another gravity,
-another force.
+another force, a wall, or a drain; and where what it rests on goes.
 
 Rigid-body engines put islands of bodies to sleep; here it is blocks.
 """
@@ -10,15 +10,27 @@ Rigid-body engines put islands of bodies to sleep; here it is blocks.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mpm_nodes.data import Collider, Moment, MpmNodesError, Sleep, StepContext, attached_column, attachments_of
+from mpm_nodes.data import (
+    Collider,
+    CollisionRule,
+    Moment,
+    MpmNodesError,
+    Sleep,
+    StepContext,
+    WallRule,
+    Walls,
+    attached_column,
+    attachments_of,
+)
 from mpm_nodes.kernels.level_sets.vector_leaves import leaf_keys
 from mpm_nodes.solver.collider_shapes import checked_shape, fastest_pose, own_speed
 from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.drains import inside
 from mpm_nodes.solver.forces import push_particles
 from mpm_nodes.solver.state import ParticleStore
 
@@ -34,6 +46,10 @@ INTERFACE = 3
 CHANGE = 0.01
 """Share of its own strength, or of gravity, by which an acceleration may change without waking anything."""
 LARGEST_GRID = 1 << 25
+WALL_PROBES = 8
+"""Parts of a frame at whose ends walls are looked at."""
+LEAP = 1e-6
+"""Of places [m] and turns: how far a body is from where it was for it to have leapt; less is rounding."""
 _PROBE = 1e-3
 """Seconds for which forces push what sleeps, to see how strong they are."""
 
@@ -68,8 +84,9 @@ class Around:
         colliders: Those of the frame.
         pace: Simulated seconds per second of the shot.
         gravity: At the beginning and at the end of the frame [m/s^2], shape (2, 3).
-        step: What forces there are.
+        step: What forces and drains there are.
         moment: When the frame begins, and how long it is.
+        walls: The walls at simulated seconds; None where there are none.
     """
 
     def __init__(
@@ -80,9 +97,10 @@ class Around:
         gravity: np.ndarray,
         step: StepContext,
         moment: Moment,
+        walls: Callable[[float], Walls] | None = None,
     ) -> None:
         self.seconds, self.gravity, self.step, self.moment = moment.frame_seconds, gravity, step, moment
-        self._before, self._colliders, self._pace = before, colliders, pace
+        self._before, self._colliders, self._pace, self._walls = before, colliders, pace, walls
 
     def _speeds(self) -> dict[str, float]:
         """Return the largest speed of each body that moves in the frame [m/s], by its name."""
@@ -97,14 +115,60 @@ class Around:
 
     def bodies_come(self, centres: np.ndarray, edge: float) -> np.ndarray:
         """Return to which blocks, by their centres [m], shape (n, 3), a body that moves may come in the frame, shape (n,), bool."""
-        known = self._speeds() if len(centres) else {}
+        if not len(centres):
+            return np.zeros(0, bool)
+        come = self._walls_come(centres, edge)
+        known = self._speeds()
         speeds = [known.get(each.name, 0.0) for each in self._before.colliders]
         if not any(speeds):
-            return np.zeros(len(centres), bool)
+            return come
         with self._before.posed_at(self.moment.time):  # a frame without active matter has posed none
             distances = self._before.distances_at(centres)
         reach = np.array([speed * self.seconds + 2.0 * edge if speed else -math.inf for speed in speeds])
-        return np.asarray((distances < reach).any(axis=1))
+        return np.asarray((distances < reach).any(axis=1)) | come
+
+    def _walls_come(self, centres: np.ndarray, edge: float) -> np.ndarray:
+        """Return which blocks lie where a wall that moves, or whose friction changes, is in the frame, or beyond it."""
+        found = np.zeros(len(centres), bool)
+        if self._walls is None:
+            return found
+        path = [self._walls(self.moment.time + self.seconds * share / WALL_PROBES) for share in range(WALL_PROBES + 1)]
+        rubs = any(each.friction != path[0].friction for each in path)
+        for side, rule in enumerate(path[0].sides):
+            axis, high = side >> 1, side & 1
+            places = np.array([(each.high if high else each.low)[axis] for each in path])
+            moves = np.ptp(places) > LEAP * edge
+            if rule in (WallRule.OPEN, WallRule.PERIODIC) or not (rubs or moves):
+                continue
+            reach = 2.0 * edge + np.abs(np.diff(places)).max()
+            found |= centres[:, axis] > places.min() - reach if high else centres[:, axis] < places.max() + reach
+        return found
+
+    def stand(self, ends: bool) -> np.ndarray:
+        """Return how bodies and walls stand as the frame begins, or ends, one a row: places, turns, sizes, rule and friction."""
+        rows = []
+        for each in self._colliders:
+            shape, at = checked_shape(each), -1 if ends else 0
+            if each.rigid is None and len(shape.translations):
+                sizes = [*shape.sizes, 0.0, 0.0, 0.0][:3]
+                turn = np.outer(shape.rotations[at], shape.rotations[at])[np.triu_indices(4)]  # a quaternion's sign says nothing
+                rules = list(CollisionRule).index(each.rule), each.clamp, each.friction
+                rows.append([*shape.translations[at], *turn, *sizes, *rules])
+        if self._walls is not None:
+            walls = self._walls(self.moment.time + (self.seconds if ends else 0.0))
+            rows.append([*walls.low, *walls.high, walls.friction, *[0.0] * 12])
+        return np.array(rows, float).reshape(-1, 19)
+
+    def drained(self, particles: ParticleStore) -> np.ndarray:
+        """Return in which blocks of particles a drain takes some as the frame begins or ends, shape (blocks,), bool."""
+        marks = np.zeros(particles.count, bool)
+        ends = self.moment.time + self.seconds
+        at_end = self.moment if self.step.frame_at is None else Moment(self.step.frame_at(ends), ends, self.seconds)
+        for each in self.step.drains if particles.count else ():
+            for moment in (self.moment, at_end):
+                marks |= inside(particles, each.field, moment)
+        before = np.concatenate([[0], np.cumsum(marks)])
+        return np.asarray(np.diff(before[particles.block_start]) > 0)
 
 
 class Sleepers:
@@ -121,6 +185,7 @@ class Sleepers:
         self._since = -math.inf
         self._gravity = np.zeros(3)
         self._pushed: np.ndarray | None = None
+        self._stood: np.ndarray | None = None
 
     def part(self, particles: ParticleStore, held: ParticleStore, sleep: Sleep, around: Around) -> tuple[np.ndarray, np.ndarray]:
         """Return which particles fall asleep, and which of those that are held wake: for a window at least.
@@ -136,15 +201,20 @@ class Sleepers:
         restless = moved > sleep.motion
         blocks = particles.block_coord
         gravity = np.abs(around.gravity - self._gravity).max() > CHANGE * max(np.abs(self._gravity).max(), 1e-30)
+        leap, self._stood = self._stood is not None and _leaps(self._stood, around.stand(False)), around.stand(True)
         wakes = near(blocks[restless], reach[restless], self.asleep)
-        wakes |= around.bodies_come(_centres(self.asleep, particles), edge) | gravity
+        wakes |= around.bodies_come(_centres(self.asleep, particles), edge) | gravity | leap
+        if around.step.drains and len(self.asleep):  # what rests on what they take wakes as well
+            gone = particles.block_coord[around.drained(particles)]
+            wakes |= near(gone, np.ones(len(gone), np.int64), self.asleep)
+            wakes |= _joined(held.block_coord[around.drained(held)], self.asleep)
         if held.count and not wakes.all():
             wakes |= self._pushed_otherwise(held, around)
         falls = np.zeros(len(blocks), bool)
         if now - self._since >= max(sleep.window, 1.5 * around.seconds) * (1.0 - 1e-9):
             falls = ~near(blocks[restless], reach[restless], blocks) & ~around.bodies_come(_centres(blocks, particles), edge)
             falls &= ~np.isin(keys_of(blocks), keys_of(self._woken)) & ~_tied(particles, around.step)
-            falls &= math.isfinite(self._since) & ~gravity
+            falls &= math.isfinite(self._since) and not gravity and not leap
             self._since, self._woken = now, self._woken[:0]
             self._remember(particles)
         self._woken = np.concatenate([self._woken, self.asleep[wakes]])
@@ -219,14 +289,30 @@ class Sleepers:
         """Return what a checkpoint holds."""
         pushed = np.zeros((3, 0)) if self._pushed is None else self._pushed
         since = np.array([self._since, *self._gravity])
-        return {"asleep": self.asleep, "woken": self._woken, "places": self._places, "since": since, "pushed": pushed}
+        saved = {"asleep": self.asleep, "woken": self._woken, "places": self._places, "since": since, "pushed": pushed}
+        return saved if self._stood is None else saved | {"stood": self._stood}
 
     def restore(self, saved: dict[str, np.ndarray]) -> None:
         """Put back what `save` gave."""
         self.asleep, self._woken = saved["asleep"].astype(np.int32), saved["woken"].astype(np.int32)
         self._places = saved["places"].astype(np.float32)
         self._since, self._gravity = float(saved["since"][0]), saved["since"][1:].astype(float)
+        self._stood = saved.get("stood")
         self._pushed = saved["pushed"].astype(float) if saved["pushed"].shape[1] else None
+
+
+def _joined(blocks: np.ndarray, asked: np.ndarray) -> np.ndarray:
+    """Return which blocks hang together with any of others, from neighbour to neighbour, shape (asked,), bool."""
+    found, known = near(blocks, np.ones(len(blocks), np.int64), asked), 0
+    while found.sum() > known:
+        known = int(found.sum())
+        found |= near(asked[found], np.ones(known, np.int64), asked)
+    return found
+
+
+def _leaps(before: np.ndarray, now: np.ndarray) -> bool:
+    """Whether a body or a wall begins a frame otherwise than the frame before has left it: keys that step do that."""
+    return before.shape != now.shape or bool((np.abs(now - before) > LEAP * (1.0 + np.abs(before))).any())
 
 
 def near(blocks: np.ndarray, reach: np.ndarray, asked: np.ndarray) -> np.ndarray:

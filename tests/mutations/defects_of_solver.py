@@ -419,9 +419,30 @@ DEFECTS = (
     Defect(
         "a body that moves wakes nothing",
         "mpm_nodes/solver/sleep.py",
-        "wakes |= around.bodies_come(_centres(self.asleep, particles), edge) | gravity",
+        "wakes |= around.bodies_come(_centres(self.asleep, particles), edge) | gravity | leap",
         "wakes |= gravity",
         f"{_SLEEP}::test_a_body_that_comes_wakes_what_is_near",
+    ),
+    Defect(
+        "a body that leaps away wakes nothing",
+        "mpm_nodes/solver/sleep.py",
+        "edge) | gravity | leap",
+        "edge) | gravity",
+        f"{_SLEEP}::test_what_loses_the_body_under_it_wakes",
+    ),
+    Defect(
+        "what stands on drained matter sleeps on",
+        "mpm_nodes/solver/sleep.py",
+        "wakes |= _joined(held",
+        "wakes |= False & _joined(held",
+        f"{_SLEEP}::test_a_drain_that_opens_wakes_what_it_takes_and_what_stands_on_that",
+    ),
+    Defect(
+        "a wall that moves wakes nothing",
+        "mpm_nodes/solver/sleep.py",
+        "            return come\n",
+        "            return come & False\n",
+        f"{_SLEEP}::test_a_wall_that_comes_wakes_what_is_near",
     ),
     Defect(
         "what woke falls asleep at the next end of a window",

@@ -104,6 +104,65 @@ def test_matter_that_comes_wakes_what_it_meets():
     np.testing.assert_allclose(slept, never, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("step", [False, True])
+def test_a_wall_that_comes_wakes_what_is_near(step):
+    """A floor that rises through the cube, or steps into it: it is carried up as without sleep."""
+    way = {"keys": [[1, [-9, -3, -9], "step"], [8, [-9, -3, -9], "step" if step else "linear"], [12, [-9, 0.0, -9], "step"]]}
+    graph = shot(14, gravity=(0, 0, 0), size=0.8, wall_y_low="separate", wall_low=way)
+    never = Evaluator(graph).value("sim.particles", 14)["position"][:, 1].min()
+    graph.nodes["sim"].connect("active", graph.add("sleep", "rest", window=0.08))
+    cook = Evaluator(graph)
+    cook.value("sim.particles", 7)
+    assert cook._states["sim"].value.solver.passive.store.count
+    assert never > -0.1 and abs(cook.value("sim.particles", 14)["position"][:, 1].min() - never) < 0.02
+
+
+def standing(**more) -> Graph:
+    """Return a stiff column that falls asleep on a plate, which leaps away at frame 9 where `leaps`."""
+    graph = Graph(cell_size=CELL, start=1, end=14)
+    matter = graph.add("material_neo_hookean", "matter", youngs_modulus=1e6)
+    column = graph.add("emit_box", "column", material=matter, size=(0.4, 1.6, 0.4), centre=(0, 0.8, 0))
+    way = {"keys": [[1, [0, -0.2, 0], "step"], [9, [30, -0.2, 0], "step"]]} if more.pop("leaps", False) else (0, -0.2, 0)
+    plate = graph.add("collide_box", "plate", size=(2, 0.4, 2), centre=way)
+    drains = [graph.add("drain", "hole", field=more.pop("hole")(graph))] if "hole" in more else []
+    rest = graph.add("sleep", "rest", window=0.08, motion=0.3)
+    graph.add("solve", "sim", sources=[column], colliders=[plate], drains=drains, active=rest)
+    return graph
+
+
+def asleep_at(graph: Graph, frame: int) -> tuple[int, Evaluator]:
+    """Return how many particles sleep after a frame."""
+    cook = Evaluator(graph)
+    cook.value("sim.particles", frame)
+    return cook._states["sim"].value.solver.passive.store.count, cook
+
+
+def test_what_loses_the_body_under_it_wakes(tmp_path):
+    """A plate whose key steps has no speed, and is gone: the column falls; a cook goes on to the same bits."""
+    count, cook = asleep_at(standing(leaps=True), 8)
+    high = cook.value("sim.particles", 8)["position"][:, 1].mean()
+    assert count and high - cook.value("sim.particles", 14)["position"][:, 1].mean() > 0.1
+    for at in (8, 9, 10):
+        execute(standing(leaps=True), out=tmp_path / str(at), frames=(1, at))
+        result = execute(standing(leaps=True), out=tmp_path / str(at), resume=True)
+        found = result.outputs["sim"]["particles"]["position"]
+        np.testing.assert_array_equal(found, cook.value("sim.particles", 14)["position"])
+    assert asleep_at(standing(), 14)[0]  # and one that stays wakes nothing
+
+
+def test_a_drain_that_opens_wakes_what_it_takes_and_what_stands_on_that():
+    """It takes the foot of the column, and the rest falls into it."""
+
+    def hole(graph: Graph):
+        way = {"keys": [[1, [0, -50, 0], "step"], [9, [0, 0, 0], "step"]]}
+        return graph.add("field_shape", "where", shape="box", size=(2, 0.9, 2), centre=way)
+
+    count, cook = asleep_at(standing(hole=hole), 8)
+    whole = len(cook.value("sim.particles", 8)["position"])
+    at_once, later = (len(cook.value("sim.particles", frame)["position"]) for frame in (10, 14))
+    assert count == whole and 0.6 * whole < at_once < 0.8 * whole and later < at_once
+
+
 def test_near_counts_blocks_to_all_sides():
     """As counting all pairs does, whatever the reach."""
     rng = np.random.default_rng(3)
