@@ -28,7 +28,7 @@ def add(command: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Export, and say what was written."""
-    from mpm_nodes.data import InputError, MpmNodesError
+    from mpm_nodes.data import InputError, MpmNodesError, OutputError
     from mpm_nodes.exports.alembic import is_alembic, scene_as_alembic
     from mpm_nodes.exports.glb import is_glb, scene_as_glb
     from mpm_nodes.graph.files.folder import refuse_foreign, replace_named
@@ -44,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
         raise MpmNodesError("--show points: Blender writes no points into Alembic; give .glb, or read the points of the USD cache")
     ours = is_glb if ending == ".glb" else is_alembic
     refuse_foreign(args.file, ours)
+    if not args.file.absolute().parent.is_dir():  # told before the work
+        raise OutputError(f"{args.file}: its folder does not exist; make it, or choose another")
     scene = open_scene(find_root(args.cache))
     first, last = args.frames or (scene.first, scene.last)
     frames = list(range(max(first, scene.first), min(last, scene.last) + 1, args.every))

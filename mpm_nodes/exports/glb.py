@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from mpm_nodes.data import InputError
 from mpm_nodes.preview.scene import Cloud, DrawnMesh, Scene
 
 __all__ = ["is_glb", "scene_as_glb"]
@@ -85,7 +86,7 @@ class _Shown:
     """A shape that is drawn in some frames, and the node that shows it."""
 
     node: int
-    positions: np.ndarray
+    shape: Cloud | DrawnMesh | None
     first: int
     last: int
 
@@ -105,7 +106,7 @@ def scene_as_glb(scene: Scene, frames: Sequence[int], show: str, progress: Calla
         progress: Called with how many frames are done, and of how many.
 
     Raises:
-        ValueError: It would be longer than 4 GB, which GLB files cannot be.
+        InputError: It would be longer than 4 GB, which GLB files cannot be, or shows nothing, which they cannot either.
     """
     document = _Document()
     document.nodes.append({"name": "cache", "children": []})
@@ -113,32 +114,62 @@ def scene_as_glb(scene: Scene, frames: Sequence[int], show: str, progress: Calla
     current: dict[str, _Shown] = {}
     for done, frame in enumerate(frames):
         for shape in _shapes(scene, frame, show):
-            positions = shape.positions if isinstance(shape, Cloud) else shape.points
             known = current.get(shape.path)
-            if known is not None and known.last == done - 1 and _same(known.positions, positions):
+            if known is not None and known.shape is not None and known.last == done - 1 and _same(known.shape, shape):
                 known.last = done
                 continue
+            if known is not None:
+                known.shape = None  # else the whole cache would be held twice
             name = f"{shape.path.strip('/').replace('/', '_')}_{frame:04d}"
             mesh = document.mesh(name, _points(document, shape) if isinstance(shape, Cloud) else _triangles(document, shape))
             document.nodes.append({"name": name, "mesh": mesh})
             document.nodes[0]["children"].append(len(document.nodes) - 1)
-            current[shape.path] = _Shown(len(document.nodes) - 1, positions, done, done)
+            current[shape.path] = _Shown(len(document.nodes) - 1, shape, done, done)
             runs.append(current[shape.path])
             if document.length > _LONGEST - 2**24:
-                raise ValueError("is longer than 4 GB")
+                raise InputError(f"{scene.path}: would be longer than the 4 GB of .glb files; take fewer --frames, or --every")
         progress(done + 1, len(frames))
+    if not runs:
+        raise InputError(f"{scene.path}: shows nothing in frames {frames[0]} to {frames[-1]}; take others")
     return document.packed(0, _animation(document, runs, frames, scene.fps))
 
 
 def _shapes(scene: Scene, frame: int, show: str) -> Iterable[Cloud | DrawnMesh]:
     """Return what is drawn at a frame, without what is empty: glTF has no empty arrays."""
     shapes = scene.shapes(frame, show)
-    yield from (cloud for cloud in shapes.clouds if len(cloud.positions))
-    yield from (surface for surface in shapes.surfaces if len(surface.triangles))
+    yield from (cloud for cloud in map(_finite_cloud, shapes.clouds) if len(cloud.positions))
+    yield from (surface for surface in map(_finite_mesh, shapes.surfaces) if len(surface.triangles))
 
 
-def _same(one: np.ndarray, other: np.ndarray) -> bool:
-    return one.shape == other.shape and bool(np.array_equal(one, other))
+def _finite_cloud(cloud: Cloud) -> Cloud:
+    """Return a cloud without points that are nowhere: glTF knows finite numbers only."""
+    sound = _finite(cloud.positions)
+    if sound.all():
+        return cloud
+    return replace(cloud, positions=cloud.positions[sound], radii=cloud.radii[sound], colours=cloud.colours[sound])
+
+
+def _finite_mesh(mesh: DrawnMesh) -> DrawnMesh:
+    """Return a mesh without triangles that have corners nowhere."""
+    sound = _finite(mesh.points)
+    if sound.all():
+        return mesh
+    kept = sound[mesh.triangles].all(axis=1)
+    return replace(mesh, triangles=mesh.triangles[kept], normals=mesh.normals[kept], colours=mesh.colours[kept])
+
+
+def _finite(points: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):
+        return np.asarray(np.isfinite(points.astype(np.float32)).all(axis=1))
+
+
+def _same(one: Cloud | DrawnMesh, other: Cloud | DrawnMesh) -> bool:
+    """Return whether two shapes look alike: places, faces and colours."""
+    cloud = isinstance(one, Cloud)
+    if cloud is not isinstance(other, Cloud):
+        return False
+    names = ("positions", "colours") if cloud else ("points", "triangles", "colours")
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
 
 def _points(document: _Document, cloud: Cloud) -> dict[str, Any]:
@@ -152,13 +183,13 @@ def _points(document: _Document, cloud: Cloud) -> dict[str, Any]:
 def _triangles(document: _Document, mesh: DrawnMesh) -> dict[str, Any]:
     """Add a mesh whose corners are shared where place, normal and colour are: a cube keeps its edges, a drop has none."""
     corners = mesh.triangles.reshape(-1)
-    normals = np.asarray(mesh.normals, np.float32).reshape(-1, 3)
+    normals = np.nan_to_num(np.asarray(mesh.normals, np.float32).reshape(-1, 3))  # of faces beside points that were nowhere
     colours = _colours(mesh.colours.reshape(-1, 3))
     keys = np.column_stack([corners, np.round(normals * 1000.0).astype(np.int64), colours[:, :3].astype(np.int64)])
     _, first, indices = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     places = np.asarray(mesh.points, np.float32)[corners[first]]
     length = np.linalg.norm(normals[first], axis=1, keepdims=True)
-    straight = np.where(length > 0.5, normals[first] / np.maximum(length, 1e-30), np.float32([0.0, 1.0, 0.0]))
+    straight = np.where(length > 0.5, normals[first] / np.maximum(length, 1e-30), np.array([0.0, 1.0, 0.0], np.float32))
     small = np.uint16 if len(places) < 2**16 else np.uint32
     attributes = {
         "POSITION": document.accessor(places, "VEC3", _ARRAY, limits=True),
@@ -184,8 +215,8 @@ def _animation(document: _Document, runs: Sequence[_Shown], frames: Sequence[int
             continue
         steps = [(0.0, 0.0)] if run.first else []
         steps.append((times[run.first], 1.0))
-        if run.last < len(frames) - 1:
-            steps.append((times[run.last + 1], 0.0))
+        # the last frame has its time as well: players end where the last key is
+        steps.append((times[run.last + 1], 0.0 if run.last < len(frames) - 1 else 1.0))
         keys = np.array([time for time, _ in steps], np.float32)
         scales = np.array([[scale] * 3 for _, scale in steps], np.float32)
         document.nodes[run.node]["scale"] = scales[0].tolist()

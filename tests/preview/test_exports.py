@@ -94,6 +94,65 @@ def test_arrays_say_how_far_they_reach(cache, tmp_path):
     assert sum("sim_mesh" in node["name"] for node in read.record["nodes"]) == 2
 
 
+def changed(cache):
+    """Return the stage of the cache, and its surface and points, to be changed."""
+    from pxr import Usd, UsdGeom
+
+    stage = Usd.Stage.Open(str(find_root(cache)))
+    return stage, UsdGeom.Mesh.Get(stage, "/sim/mesh"), UsdGeom.Points.Get(stage, "/sim/points")
+
+
+def test_what_changes_its_colour_or_faces_and_no_place_is_shown(cache, tmp_path):
+    """Hot matter at rest that cools: each frame has its own; and the last one lasts as long as the others."""
+    from pxr import Vt
+
+    stage, mesh, _ = changed(cache)
+    places = mesh.GetPointsAttr().Get(1)
+    for frame in range(1, 6):
+        mesh.GetPointsAttr().Set(places, frame)
+        mesh.CreateDisplayColorPrimvar("constant").Set(Vt.Vec3fArray([(0.2 * min(frame, 3), 0.0, 0.0)]), frame)
+        mesh.GetFaceVertexCountsAttr().Set(Vt.IntArray([3] * (8 if frame < 5 else 4)), frame)
+        mesh.GetFaceVertexIndicesAttr().Set(mesh.GetFaceVertexIndicesAttr().Get(1)[: 24 if frame < 5 else 12], frame)
+    stage.Save()
+    assert cli.main(["export", str(cache), str(tmp_path / "shot.glb")]) == 0
+    read, scene = Read((tmp_path / "shot.glb").read_bytes()), open_scene(find_root(cache))
+    seen = []
+    for frame in range(1, 6):
+        part = read.shown((frame - 0.5) / scene.fps)["sim_mesh"]
+        seen.append((int(read.array(part["attributes"]["COLOR_0"])[0, 0]), len(read.array(part["indices"])) // 3))
+    assert seen == [(51, 8), (102, 8), (153, 8), (153, 8), (153, 4)]
+    samplers = read.record["animations"][0]["samplers"]
+    last = max(read.array(each["input"]).max() for each in samplers)
+    np.testing.assert_allclose(last, 5.0 / scene.fps, rtol=1e-6)
+
+
+def test_what_is_nowhere_is_left_out_and_nothing_at_all_is_told(cache, tmp_path, capsys):
+    """Numbers of a file are finite, as JSON has no others; and glTF has no empty lists."""
+    from pxr import UsdGeom, Vt
+
+    stage, mesh, points = changed(cache)
+    for each in (mesh, points):
+        places = np.array(each.GetPointsAttr().Get(2))
+        places[0] = [np.nan, np.inf, 1.0]
+        each.GetPointsAttr().Set(Vt.Vec3fArray.FromNumpy(places), 2)
+    stage.Save()
+    for show in ("surface", "points"):
+        assert cli.main(["export", str(cache), str(tmp_path / f"{show}.glb"), "--show", show]) == 0
+        read = Read((tmp_path / f"{show}.glb").read_bytes())
+        json.dumps(read.record, allow_nan=False)
+        shown = read.shown(1.5 / open_scene(find_root(cache)).fps)["sim_mesh" if show == "surface" else "sim_points"]
+        if show == "surface":
+            assert len(read.array(shown["indices"])) == 12
+        else:
+            assert len(read.array(shown["attributes"]["POSITION"])) == 12**3 - 1
+    for prim in stage.Traverse():
+        if prim.IsA(UsdGeom.PointBased):
+            UsdGeom.Imageable(prim).MakeInvisible()
+    stage.Save()
+    assert cli.main(["export", str(cache), str(tmp_path / "none.glb")]) == 5
+    assert "shows nothing" in capsys.readouterr().err and not (tmp_path / "none.glb").exists()
+
+
 def test_what_cannot_be_exported_is_told(cache, tmp_path, capsys):
     """An unknown ending, frames that are not there, a file of someone else: each is refused, and nothing is written."""
     foreign = tmp_path / "model.glb"
@@ -102,6 +161,7 @@ def test_what_cannot_be_exported_is_told(cache, tmp_path, capsys):
         ([str(tmp_path / "shot.obj")], 2, ".glb, .abc"),
         ([str(tmp_path / "shot.glb"), "--frames", "7-9"], 5, "holds frames 1 to 5"),
         ([str(foreign)], 5, "model.glb"),
+        ([str(tmp_path / "none" / "shot.glb")], 5, "its folder does not exist"),
         ([str(tmp_path / "shot.abc"), "--every", "2"], 2, "--every"),
         ([str(tmp_path / "shot.abc"), "--show", "points"], 2, "--show points"),
     ):
