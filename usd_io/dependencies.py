@@ -19,7 +19,7 @@ from mpm_nodes.regular_files import check_utf8, open_regular
 from usd_io.arcs import check_depth, check_size
 from usd_io.typed import MOST_FRAMES
 
-__all__ = ["checked_layers"]
+__all__ = ["checked_layers", "leads_on"]
 
 DEEPEST = 500
 """Brackets within brackets of a text layer; no exporter nests prims or dictionaries by a tenth of it."""
@@ -72,6 +72,30 @@ def checked_layers(path: str | Path) -> list[Any]:
     check_size(found)
     _SOUND[str(path)] = stamp
     return list(found.values())
+
+
+def leads_on(path: str | Path) -> bool:
+    """Return whether a file takes layers or clips from other files; one that cannot be read leads nowhere.
+
+    Args:
+        path: A USD file.
+
+    Raises:
+        InputError: As `checked_layers`, for this one file.
+    """
+    from pxr import Sdf, Tf
+
+    from usd_io.clips import clipped_prims
+
+    _check_file(Path(path), str(path))
+    try:
+        layer = Sdf.Layer.FindOrOpen(str(path))
+    except (Tf.ErrorException, UnicodeError):
+        return False
+    if layer is None:
+        return False
+    check_depth(layer)
+    return bool(layer.GetCompositionAssetDependencies()) or any(True for _ in clipped_prims(layer))
 
 
 def _file_of(layer: Any, asset: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import pytest
@@ -62,6 +63,94 @@ def test_a_damaged_or_foreign_file_is_solved_again(tmp_path):
     (tmp_path / "other" / "note.value").write_bytes(b"mine")
     cooked(shot(), tmp_path / "out")
     assert (tmp_path / "other" / "note.value").read_bytes() == b"mine"
+
+
+def test_a_file_under_the_name_of_another_frame_is_solved_again(tmp_path):
+    """A copy is whole, and is not what its name says."""
+    _, whole = cooked(shot(), tmp_path)
+    first, *_, last = sorted((tmp_path / "solved").iterdir())
+    shutil.copy(last, first)
+    solved, files = cooked(shot(), tmp_path)
+    assert solved > 0 and files == whole
+
+
+def test_files_of_others_stay_and_what_a_dead_cook_left_goes(tmp_path):
+    """In cooks, and in clean; a link to a file of ours elsewhere is not read, and its file not touched."""
+    _, whole = cooked(shot(), tmp_path / "out")
+    folder = tmp_path / "out" / "solved"
+    kept = sorted(folder.iterdir())[0]
+    (folder / "mine.value").write_bytes(b"mine")
+    kept.with_name(f"{kept.name}.12345.tmp").write_bytes(b"half")
+    elsewhere = tmp_path / "elsewhere.value"
+    shutil.move(kept, elsewhere)
+    kept.symlink_to(elsewhere)
+    os.utime(elsewhere, (1, 1))
+    solved, files = cooked(shot(), tmp_path / "out")
+    assert solved > 0 and files == whole and elsewhere.stat().st_mtime == 1
+    assert not list(folder.glob("*.tmp")) and (folder / "mine.value").exists()
+    kept.with_name(f"{kept.name}.12345.tmp").write_bytes(b"half")
+    for group in list(removable(tmp_path / "out")):
+        for item in group:
+            item.remove()
+    assert [path.name for path in folder.iterdir()] == ["mine.value"]
+
+
+def test_code_that_a_users_node_imports_and_the_environment_count(tmp_path, monkeypatch):
+    """Lineage keys know the file of a node alone; of the compiler they know nothing."""
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "helper.py").write_text("PUSH = 1.0")
+    monkeypatch.setenv("MPM_NODES_PATH", str(mine))
+    cooked(shot(), tmp_path / "out")
+    assert cooked(shot(), tmp_path / "out")[0] == 0
+    (mine / "helper.py").write_text("PUSH = 20.0")
+    assert cooked(shot(), tmp_path / "out")[0] == 6
+    monkeypatch.setenv("NUMBA_OPT", "1")
+    assert cooked(shot(), tmp_path / "out")[0] == 6
+
+
+LAYER = """#usda 1.0
+(
+    defaultPrim = "points"
+    metersPerUnit = 1
+    upAxis = "Y"
+)
+"""
+
+
+def test_a_file_that_leads_to_others_keeps_no_solve(tmp_path):
+    """What it leads to may change, and the file with it not: points that another layer holds."""
+    shot_of = {
+        "format": "mpm_nodes.graph",
+        "version": 1,
+        "settings": {"cell_size": 0.1, "end": 2},
+        "nodes": {
+            "snow": {"type": "material_snow"},
+            "points": {"type": "read_points", "knobs": {"path": "outer.usda"}, "inputs": {"material": "snow"}},
+            "fall": {"type": "solve", "inputs": {"sources": ["points"]}},
+            "cache": {"type": "export_points", "inputs": {"particles": "fall.particles"}},
+        },
+    }
+    path = tmp_path / "shot.json"
+    path.write_text(json.dumps(shot_of))
+
+    def place(height: float) -> None:
+        places = ", ".join(f"({0.05 * x}, {height + 0.05 * y}, 0)" for x in range(4) for y in range(4))
+        widths = 'float[] widths = [0.05] (interpolation = "constant")'
+        text = f'def Points "points" {{\n    point3f[] points = [{places}]\n    {widths}\n}}\n'
+        (tmp_path / "inner.usda").write_text(LAYER + text)
+
+    def files(out: str) -> dict[str, bytes]:
+        assert cli.main(["cook", str(path), "--out", str(tmp_path / out)]) == 0
+        newest = sorted((tmp_path / out).glob("r*"))[-1]
+        return {name: data for name, data in content(newest).items() if "points" in name}
+
+    (tmp_path / "outer.usda").write_text(LAYER + 'def Points "points" (references = @./inner.usda@) {}\n')
+    place(1.0)
+    before = files("out")
+    place(2.0)
+    after = files("out")
+    assert after and after == files("new") and after != before
 
 
 def test_a_cook_of_kept_solves_can_be_resumed(tmp_path):

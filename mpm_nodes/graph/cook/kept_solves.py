@@ -6,26 +6,32 @@ lineage key, which says of what graph, input files and code they are made::
     out/solved/3f60...c1.particles.value
 
 A cook takes the frames that are there, solves the others, and leaves those that it used or made: they take the disk of one shot.
+Nothing is kept where files that an input file leads to decide what is solved, which lineage keys do not know.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import os
-import re
+import platform
 import shutil
+import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from mpm_nodes.data import MpmNodesError
 from mpm_nodes.graph.plan.plan import Plan, PlannedNode
-from mpm_nodes.graph.revisions.clean import SOLVES
+from mpm_nodes.graph.revisions.clean import SOLVED_FILE, SOLVES
 from mpm_nodes.graph.values.store import ABSENT, DiskStore
+from mpm_nodes.user_files import user_folders
 
 __all__ = ["KeptSolves"]
 
-OURS = re.compile(r"[0-9a-f]{64}\.")
+LEADS_ON = "usd_io.dependencies"
+"""Tells whether a USD file leads to others; imported only where an input is one."""
 SHARE = 0.1
 """Of the disk that is free as a cook begins, what solves may take: a shot that needs more is solved again each time."""
 
@@ -44,8 +50,10 @@ class KeptSolves:
         self._store = DiskStore(root / SOLVES, int(SHARE * free))
         self._there = not (root / SOLVES).is_symlink()  # what a link leads to is someone else's
         self._keeps = self._there and expected <= SHARE * free
-        self._code = _code()
         self._used: set[str] = set()
+        self._made = _made_with()
+        self._open: dict[str, bool] = {}
+        self._plan = plan
         self._wired: dict[str, list[str]] = {}
         for node in plan.nodes:
             for source, output in (wire for wires in node.inputs.values() for wire in wires):
@@ -55,7 +63,7 @@ class KeptSolves:
 
     def find(self, node: PlannedNode, key: str) -> dict[str, Any] | None:
         """Return what a solve hands on at the frame of a lineage key; None where it is not there, or not whole."""
-        outputs = self._outputs(node) if self._there else ()
+        outputs = self._outputs(node) if self._there and not self._leads_on(node) else ()
         found = {}
         for output in outputs:
             declared = node.declaration.output(output)
@@ -71,16 +79,24 @@ class KeptSolves:
     def keep(self, node: PlannedNode, key: str, values: Mapping[str, Any]) -> None:
         """Keep what a solve hands on, if it can be stored."""
         outputs = self._outputs(node)
-        if self._keeps and outputs and all(output in values for output in outputs):
-            self._used.add(self._name(key))
+        if not self._keeps or not outputs or not all(output in values for output in outputs) or self._leads_on(node):
+            return
+        for output in outputs:  # a value of another class would come back as one of the declared
+            declared = node.declaration.output(output)
+            if declared is None or type(values[output]) is not declared.type:
+                return
+        self._used.add(self._name(key))
+        try:
             self._keeps = all(self._store.put(self._name(key), output, values[output]) for output in outputs)
+        except (TypeError, ValueError, MemoryError):  # what a user's node hands on may not go into a file
+            self._keeps = False
 
     def prune(self) -> None:
         """Remove what this cook has neither used nor made."""
         if not self._there:
             return
-        for path in self._store.folder.glob(f"*{DiskStore.SUFFIX}"):
-            if OURS.match(path.name) and path.name.partition(".")[0] not in self._used:
+        for path in self._store.folder.glob(f"*{DiskStore.SUFFIX}*"):
+            if SOLVED_FILE.fullmatch(path.name) and (path.name.endswith(".tmp") or path.name.partition(".")[0] not in self._used):
                 with contextlib.suppress(OSError):
                     path.unlink()
         with contextlib.suppress(OSError):
@@ -90,7 +106,21 @@ class KeptSolves:
         return sorted(set(self._wired.get(node.id, ())))
 
     def _name(self, key: str) -> str:
-        return hashlib.sha256(f"{key} {self._code}".encode()).hexdigest()
+        return hashlib.sha256(f"{key} {self._made}".encode()).hexdigest()
+
+    def _leads_on(self, node: PlannedNode) -> bool:
+        """Whether what is solved comes of a file that leads to others, unless the node that reads it says what it reads."""
+        if node.id not in self._open:
+            paths = {
+                each.base / value
+                for each in self._plan.needed(node.id)
+                for knob in each.declaration.knobs
+                if knob.kind == "path"
+                and knob.name not in each.declaration.contents
+                and (value := knob.convert(each.raw[knob.name])) is not None
+            }
+            self._open[node.id] = any(_refers(path) for path in paths)
+        return self._open[node.id]
 
 
 def _there(root: Path) -> Path:
@@ -98,11 +128,37 @@ def _there(root: Path) -> Path:
     return next(each for each in (root.absolute(), *root.absolute().parents) if each.is_dir())
 
 
-def _code() -> str:
-    """Return a digest of which files this package is made of, so that other code solves again."""
+def _refers(path: Path) -> bool:
+    """Return whether a USD file takes anything from other files; what cannot be looked into may."""
+    if not path.suffix.lower().startswith(".usd"):
+        return False
+    try:
+        return bool(importlib.import_module(LEADS_ON).leads_on(path))
+    except (MpmNodesError, ImportError, OSError):
+        return True
+
+
+def _made_with() -> str:
+    """Return a digest of what decides the bits of a solve beside the graph: code, compiler, and processor.
+
+    Files of this package and of users' folders count, by size and time.
+    """
+    import llvmlite
+    import llvmlite.binding as llvm
+    import numba
+    import numpy
+
     package = Path(__file__).resolve().parents[2]
     found = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        told = os.stat(path)
-        found.update(f"{path.relative_to(package).as_posix()} {told.st_size} {told.st_mtime_ns}\n".encode())
+    for folder in (package, package.parent / "usd_io", *user_folders()):
+        for path in sorted(folder.rglob("*.py")):
+            with contextlib.suppress(OSError):
+                told = os.stat(path)
+                found.update(f"{path.relative_to(folder).as_posix()} {told.st_size} {told.st_mtime_ns}\n".encode())
+    versions = sys.version, numba.__version__, llvmlite.__version__, numpy.__version__
+    processor = platform.machine(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    settings = sorted(
+        f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_") and "THREADS" not in name
+    )
+    found.update(repr((versions, processor, settings)).encode())
     return found.hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ __all__ = ["Removable", "removable"]
 
 SOLVES = "solved"
 """Folder below an output root with what solves handed on (`graph.cook.kept_solves`)."""
+SOLVED_FILE = re.compile(r"[0-9a-f]{64}\.\w+\.value(\.\d+\.tmp)?")
+"""Names of the files in it, and of those that a dead cook has left half written; others are not ours."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,8 @@ def removable(root: Path, old_revisions: bool = False, keep_every: int = KEEP_EV
         OutputError: A cook is writing the revision.
     """
     newest = latest_revision(root)
-    if kept := [path for path in sorted((root / SOLVES).glob("*.value")) if not (root / SOLVES).is_symlink()]:
+    there = () if (root / SOLVES).is_symlink() else sorted((root / SOLVES).glob("*.value*"))
+    if kept := [path for path in there if SOLVED_FILE.fullmatch(path.name)]:
         size = sum(path.lstat().st_size for path in kept)
         yield [Removable(root / SOLVES, tuple(path.name for path in kept), size, "frames of solves, kept for the next cook", True)]
     folders = [root] if newest == root else list_revisions(root)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import sys
 import threading
 from collections import OrderedDict
@@ -24,6 +25,8 @@ __all__ = ["ABSENT", "DiskStore", "MemoryStore", "freeze", "size_in_bytes"]
 
 ABSENT: Any = type("Absent", (), {"__repr__": lambda self: "ABSENT", "__doc__": "Answer of a store without the value."})()
 _ENTRY_BYTES = 256
+_STORED = re.compile(r"[^.]+\.\w+\.value")
+"""Names of the files of a `DiskStore`; others in its folder are someone's."""
 
 
 def freeze(value: Any) -> Any:
@@ -143,11 +146,11 @@ class DiskStore:
     def get(self, key: str, port: str, kind: Any) -> Any:
         """Return the value of one port, rebuilt by `kind.from_arrays`, or `ABSENT`."""
         path = self._path(key, port)
-        if not hasattr(kind, "from_arrays") or not path.is_file():
+        if not hasattr(kind, "from_arrays") or path.is_symlink() or not path.is_file():  # what a link leads to is someone else's
             return ABSENT
         try:
             header, arrays = read_archive(path)
-            if header["format"] != getattr(kind, "STATE_FORMAT", 1):
+            if header["format"] != getattr(kind, "STATE_FORMAT", 1) or header["of"] != path.name:  # a copy under another name
                 return ABSENT
             value = kind.from_arrays(header["facts"], arrays)
             os.utime(path)
@@ -169,7 +172,7 @@ class DiskStore:
             self.folder.mkdir(parents=True, exist_ok=True)
             facts, arrays = value.to_arrays()
             temporary.unlink(missing_ok=True)  # a link of that name is not followed
-            write_archive(temporary, {"format": getattr(value, "STATE_FORMAT", 1), "facts": facts}, arrays)
+            write_archive(temporary, {"format": getattr(value, "STATE_FORMAT", 1), "of": path.name, "facts": facts}, arrays)
             os.replace(temporary, path)
             self._trim()
         except OSError:
@@ -179,7 +182,8 @@ class DiskStore:
         return True
 
     def _trim(self) -> None:
-        files = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in self.folder.glob(f"*{self.SUFFIX}"))
+        found = [path for path in self.folder.glob(f"*{self.SUFFIX}") if _STORED.fullmatch(path.name)]
+        files = sorted((path.lstat().st_mtime, path.lstat().st_size, path) for path in found)
         excess = sum(size for _, size, _ in files) - self.limit
         for _, size, path in files:
             if excess <= 0:
