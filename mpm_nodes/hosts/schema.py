@@ -19,6 +19,8 @@ from mpm_nodes.graph.time import keys
 __all__ = ["graph_schema"]
 
 NAME = r"^[^\W\d][\w-]*$"
+OF_TYPE = "type-"
+"""Before the name of a node in the schema's definitions: one of a user may be called "node" or "wire"."""
 WIRE = r"^[^\W\d][\w-]*(\.\w+)?$"
 
 
@@ -38,7 +40,7 @@ def graph_schema(registry: Registry | None = None) -> dict[str, Any]:
         "properties": {
             "format": {"const": document.FORMAT},
             "version": {"type": "integer", "minimum": 1, "maximum": entries.FORMAT_VERSION},
-            "settings": _record(document.SETTINGS.values()),
+            "settings": _record(document.SETTINGS.values(), keyed=False),
             "nodes": {
                 "type": "object",
                 "maxProperties": entries.MOST_NODES,
@@ -65,18 +67,23 @@ def graph_schema(registry: Registry | None = None) -> dict[str, Any]:
                     "comment": {"type": "string"},
                     "editor": {"type": "object"},
                 },
-                "allOf": [{"if": {"properties": {"type": {"const": name}}}, "then": {"$ref": f"#/$defs/{name}"}} for name in nodes],
+                "allOf": [
+                    {"if": {"properties": {"type": {"const": name}}}, "then": {"$ref": f"#/$defs/{OF_TYPE}{name}"}}
+                    for name in nodes
+                ],
             },
-            **{name: _node(declaration) for name, declaration in nodes.items()},
+            **{OF_TYPE + name: _node(declaration) for name, declaration in nodes.items()},
         },
     }
 
 
 def _node(declaration: NodeDeclaration) -> dict[str, Any]:
     ports = {port.name: {"$ref": "#/$defs/wires"} | ({"description": port.doc} if port.doc else {}) for port in declaration.ports}
+    needs_knobs = any(knob.required for knob in declaration.knobs)
     return {
         "title": declaration.label,
         "description": declaration.doc,
+        **({"required": ["knobs"]} if needs_knobs else {}),
         "properties": {
             "knobs": _record(declaration.knobs),
             "inputs": {"type": "object", "additionalProperties": False, "properties": ports},
@@ -84,25 +91,25 @@ def _node(declaration: NodeDeclaration) -> dict[str, Any]:
     }
 
 
-def _record(knobs: Iterable[Knob]) -> dict[str, Any]:
+def _record(knobs: Iterable[Knob], keyed: bool = True) -> dict[str, Any]:
     found = list(knobs)
     required = [knob.name for knob in found if knob.required]
-    properties = {knob.name: _knob(knob) for knob in found}
+    properties = {knob.name: _knob(knob, keyed) for knob in found}
     record = {"type": "object", "additionalProperties": False, "properties": properties}
     return record | {"required": required} if required else record
 
 
-def _knob(knob: Knob) -> dict[str, Any]:
+def _knob(knob: Knob, keyed: bool) -> dict[str, Any]:
     value = _value(knob)
     forms = [value]
-    if knob.animatable:
+    if keyed and knob.animatable:
         modes = {"enum": ["step"] if knob.steps else list(keys.INTERPOLATIONS)}
         row = {"type": "array", "prefixItems": [{"type": "number"}, value, modes], "minItems": 3, "maxItems": 3}
         listed = {"type": "array", "items": row, "minItems": 1}
         forms.append({"type": "object", "required": ["keys"], "additionalProperties": False, "properties": {"keys": listed}})
     if knob.optional or (knob.kind in ("path", "output_path") and not knob.required):
         forms.append({"type": "null"})
-    shape = dict(value) if len(forms) == 1 else {"anyOf": forms}
+    shape: dict[str, Any] = dict(value) if len(forms) == 1 else {"anyOf": forms}
     shape["description"] = f"{knob.doc} [{knob.unit}]" if knob.unit else knob.doc
     return shape if knob.required else shape | {"default": knob.json_default()}
 

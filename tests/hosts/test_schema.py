@@ -9,6 +9,10 @@ import pytest
 
 from mpm_nodes import cli
 from mpm_nodes.commands.packaged_samples import samples_folder
+from mpm_nodes.data import Particles
+from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare.registry import Registry
 from mpm_nodes.graph.document.document import load_graph
 from mpm_nodes.hosts.schema import graph_schema
 
@@ -61,6 +65,8 @@ GRAPH = {
         (("colour",), 1),
         (("settings", "cell_size"), 0),
         (("settings", "cell"), 0.1),
+        (("settings", "cell_size"), {"keys": [[1, 0.1, "linear"]]}),
+        (("nodes", "body"), {"type": "collide_usd"}),
         (("nodes", "cube", "type"), "emit_bxo"),
         (("nodes", "cube", "knobs", "sizes"), [1, 1, 1]),
         (("nodes", "cube", "knobs", "size"), [1, 1]),
@@ -83,6 +89,28 @@ def test_what_is_wrong_does_not_fit(checker, place, value):
         at = at[name]
     at[place[-1]] = value
     assert not checker.is_valid(changed)
+
+
+@node(category="Mine", label="Wire")
+def wire(particles: Particles) -> Particles:
+    """Pass particles on.
+
+    Args:
+        particles: Any.
+    """
+    return particles
+
+
+def test_nodes_of_a_user_may_be_called_as_parts_of_a_schema_are():
+    """A type "wire": what wires are stays what it is."""
+    registry = Registry([*registries.default().nodes().values(), wire.declaration])
+    checker = jsonschema.Draft202012Validator(graph_schema(registry))
+    graph = copy.deepcopy(GRAPH)
+    graph["nodes"]["mine"] = {"type": "wire", "inputs": {"particles": "cube"}}
+    assert checker.is_valid(graph)
+    for inputs in ({"particle": "cube"}, {"particles": 3}):
+        graph["nodes"]["mine"]["inputs"] = inputs
+        assert not checker.is_valid(graph)
 
 
 def test_the_command_prints_it(capsys):
