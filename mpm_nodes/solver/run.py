@@ -222,7 +222,8 @@ class SubstepSolver:
         bodies = (*colliders, *self.passive.bodies(self.active))
         rigid = self.hold_rigid_bodies(colliders)
         if rigid is not None:
-            rigid.begin_frame(bodies, walls, self.particles.origin, self.cell_size, self.time)
+            # without that of passive matter: what sleeps near them wakes, and the state has the size of the frame before
+            rigid.begin_frame(tuple(colliders), walls, self.particles.origin, self.cell_size, self.time)
         self.stores["colliders"] = ColliderSet(
             bodies, walls, self.matter.dtype, self.particles.origin, previous, clock, two_sided, rigid
         )

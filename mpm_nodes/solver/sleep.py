@@ -102,15 +102,15 @@ class Around:
         self.seconds, self.gravity, self.step, self.moment = moment.frame_seconds, gravity, step, moment
         self._before, self._colliders, self._pace, self._walls = before, colliders, pace, walls
 
-    def _speeds(self) -> dict[str, float]:
-        """Return the largest speed of each body that moves in the frame [m/s], by its name."""
-        speeds = {}
-        for collider in self._colliders:
-            shape = checked_shape(collider)
-            speeds[collider.name] = (fastest_pose(shape) + own_speed(shape)) / self._pace
-        if self._before.rigid is not None:
+    def _speeds(self) -> list[float]:
+        """Return the largest speed in the frame [m/s] of each body, in the order of the wires: several may have one name."""
+        shapes = [checked_shape(collider) for collider in self._colliders]
+        speeds = [(fastest_pose(shape) + own_speed(shape)) / self._pace for shape in shapes]
+        rigid = self._before.rigid
+        if rigid is not None:
             falls = float(np.linalg.norm(self.gravity, axis=1).max()) * self.seconds
-            speeds |= {name: speed + falls for name, speed in self._before.rigid.largest_speeds()}
+            for place, (_, speed) in zip(rigid.world.places.tolist(), rigid.largest_speeds(), strict=True):
+                speeds[place] = speed + falls
         return speeds
 
     def bodies_come(self, centres: np.ndarray, edge: float) -> np.ndarray:
@@ -118,12 +118,11 @@ class Around:
         if not len(centres):
             return np.zeros(0, bool)
         come = self._walls_come(centres, edge)
-        known = self._speeds()
-        speeds = [known.get(each.name, 0.0) for each in self._before.colliders]
+        speeds = self._speeds()
         if not any(speeds):
             return come
         with self._before.posed_at(self.moment.time):  # a frame without active matter has posed none
-            distances = self._before.distances_at(centres)
+            distances = self._before.distances_at(centres)[:, : len(speeds)]  # without the body of what is passive
         reach = np.array([speed * self.seconds + 2.0 * edge if speed else -math.inf for speed in speeds])
         return np.asarray((distances < reach).any(axis=1)) | come
 

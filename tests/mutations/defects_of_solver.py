@@ -424,6 +424,13 @@ DEFECTS = (
         f"{_SLEEP}::test_a_body_that_comes_wakes_what_is_near",
     ),
     Defect(
+        "a rigid body is taken for the first of all bodies",
+        "mpm_nodes/solver/sleep.py",
+        "speeds[place] = speed + falls",
+        "speeds[0] = speed + falls",
+        f"{_SLEEP}::test_bodies_of_one_name_wake_each_by_itself",
+    ),
+    Defect(
         "a body that leaps away wakes nothing",
         "mpm_nodes/solver/sleep.py",
         "edge) | gravity | leap",

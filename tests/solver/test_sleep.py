@@ -82,6 +82,25 @@ def test_a_body_that_comes_wakes_what_is_near():
     assert passive[9] == whole and 0.5 * whole < passive[14] < whole
 
 
+@pytest.mark.parametrize("rigid", [False, True])
+def test_bodies_of_one_name_wake_each_by_itself(rigid):
+    """Two balls, the second of which stands still: the first, that is keyed or falls, wakes what it comes to."""
+    graph = Graph(cell_size=CELL, start=1, end=14)
+    matter = graph.add("material_neo_hookean", "matter", youngs_modulus=1e6)
+    bed = graph.add("emit_box", "bed", material=matter, size=(0.8, 0.4, 0.8), centre=(0, 0.2, 0))
+    ground = graph.add("collide_plane", "ground")
+    way = (0, 1.2, 0) if rigid else {"keys": [[1, [0, 1.2, 0], "step"], [7, [0, 1.2, 0], "linear"], [14, [0, 0.5, 0], "linear"]]}
+    first = graph.add("collide_sphere", "first", radius=0.2, centre=way)
+    ball = graph.add("rigid_body", "ball", collider=first) if rigid else first
+    still_one = graph.add("collide_sphere", "second", radius=0.2, centre=(9, 9, 9))
+    rest = graph.add("sleep", "rest", window=0.08, motion=0.3)
+    graph.add("solve", "sim", sources=[bed], colliders=[ground, ball, still_one], active=rest)
+    count, cook = asleep_at(graph, 6)
+    assert count
+    cook.value("sim.particles", 12)
+    assert not cook._states["sim"].value.solver.passive.store.count
+
+
 def test_matter_that_comes_wakes_what_it_meets():
     """A cube that flies at another: both have the momentum of the one, as if none had slept."""
     first, second = cube(JELLY, cells=6), cube(JELLY, low=(0.0, 3.0, 0.0), cells=6, velocity=(0.0, -6.0, 0.0))
