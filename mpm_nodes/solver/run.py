@@ -271,7 +271,12 @@ class SubstepSolver:
         gravity = np.array([self.gravity_at(clock.begin), self.gravity_at(clock.end)])
         fixed = self.walls
         walls = self.wall_motion or (None if fixed is None else lambda time: fixed)
-        around = Around(self.colliders, colliders, clock.pace, gravity, self.step_context, begin, walls)
+        rigid = self.hold_rigid_bodies(colliders)
+        if rigid is not None and not rigid.has_begun:  # it goes on from a checkpoint
+            span = (clock.begin, clock.end)
+            sides = WallSet(self.walls, self.particles.origin, self.wall_motion, span)
+            rigid.begin_frame(tuple(colliders), sides, self.particles.origin, self.cell_size, self.time)
+        around = Around(self.colliders, colliders, clock, gravity, self.step_context, begin, walls, rigid)
         self.passive.part(self.particles, self.active, around, self.matter.spacing)
         self.set_colliders(colliders, clock)
         for stream, emitter in zip(self.matter.streams, emitters, strict=True):

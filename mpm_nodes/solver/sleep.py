@@ -36,6 +36,8 @@ from mpm_nodes.solver.state import ParticleStore
 
 if TYPE_CHECKING:
     from mpm_nodes.graph.plan.substeps import SubstepPlan
+    from mpm_nodes.graph.time.clock import FrameClock
+    from mpm_nodes.solver.rigid.bodies import RigidBodies
 
 __all__ = ["EDGE", "INTERFACE", "Around", "Sleepers", "keys_of", "near", "refuse_sleep"]
 
@@ -82,31 +84,33 @@ class Around:
     Args:
         before: The bodies as the frame before has left them.
         colliders: Those of the frame.
-        pace: Simulated seconds per second of the shot.
+        clock: The clock over the frame.
         gravity: At the beginning and at the end of the frame [m/s^2], shape (2, 3).
         step: What forces and drains there are.
         moment: When the frame begins, and how long it is.
         walls: The walls at simulated seconds; None where there are none.
+        rigid: The bodies that move by themselves.
     """
 
     def __init__(
         self,
         before: ColliderSet,
         colliders: Sequence[Collider],
-        pace: float,
+        clock: FrameClock,
         gravity: np.ndarray,
         step: StepContext,
         moment: Moment,
         walls: Callable[[float], Walls] | None = None,
+        rigid: RigidBodies | None = None,
     ) -> None:
         self.seconds, self.gravity, self.step, self.moment = moment.frame_seconds, gravity, step, moment
-        self._before, self._colliders, self._pace, self._walls = before, colliders, pace, walls
+        self._before, self._colliders, self._clock, self._walls, self._rigid = before, colliders, clock, walls, rigid
 
     def _speeds(self) -> list[float]:
         """Return the largest speed in the frame [m/s] of each body, in the order of the wires: several may have one name."""
         shapes = [checked_shape(collider) for collider in self._colliders]
-        speeds = [(fastest_pose(shape) + own_speed(shape)) / self._pace for shape in shapes]
-        rigid = self._before.rigid
+        speeds = [(fastest_pose(shape) + own_speed(shape)) / self._clock.pace for shape in shapes]
+        rigid = self._rigid
         if rigid is not None:
             falls = float(np.linalg.norm(self.gravity, axis=1).max()) * self.seconds
             for place, (_, speed) in zip(rigid.world.places.tolist(), rigid.largest_speeds(), strict=True):
@@ -121,8 +125,11 @@ class Around:
         speeds = self._speeds()
         if not any(speeds):
             return come
-        with self._before.posed_at(self.moment.time):  # a frame without active matter has posed none
-            distances = self._before.distances_at(centres)[:, : len(speeds)]  # without the body of what is passive
+        # not those of the frame before: a solve that goes on from a checkpoint has none
+        old = self._before
+        bodies = ColliderSet(self._colliders, None, old.dtype, old.origin, old, self._clock, rigid=self._rigid)
+        bodies.pose(self.moment.time, self.moment.time)
+        distances = bodies.distances_at(centres)
         reach = np.array([speed * self.seconds + 2.0 * edge if speed else -math.inf for speed in speeds])
         return np.asarray((distances < reach).any(axis=1)) | come
 

@@ -82,9 +82,8 @@ def test_a_body_that_comes_wakes_what_is_near():
     assert passive[9] == whole and 0.5 * whole < passive[14] < whole
 
 
-@pytest.mark.parametrize("rigid", [False, True])
-def test_bodies_of_one_name_wake_each_by_itself(rigid):
-    """Two balls, the second of which stands still: the first, that is keyed or falls, wakes what it comes to."""
+def two_balls(rigid: bool) -> Graph:
+    """Return a bed that falls asleep, and two balls over it, of which the first comes down, keyed or by its weight."""
     graph = Graph(cell_size=CELL, start=1, end=14)
     matter = graph.add("material_neo_hookean", "matter", youngs_modulus=1e6)
     bed = graph.add("emit_box", "bed", material=matter, size=(0.8, 0.4, 0.8), centre=(0, 0.2, 0))
@@ -95,10 +94,21 @@ def test_bodies_of_one_name_wake_each_by_itself(rigid):
     still_one = graph.add("collide_sphere", "second", radius=0.2, centre=(9, 9, 9))
     rest = graph.add("sleep", "rest", window=0.08, motion=0.3)
     graph.add("solve", "sim", sources=[bed], colliders=[ground, ball, still_one], active=rest)
-    count, cook = asleep_at(graph, 6)
+    return graph
+
+
+@pytest.mark.parametrize("rigid", [False, True])
+def test_bodies_of_one_name_wake_each_by_itself(tmp_path, rigid):
+    """Two balls, the second of which stands still: the first wakes what it comes to; a cook goes on to the same bits."""
+    count, cook = asleep_at(two_balls(rigid), 6)
     assert count
     cook.value("sim.particles", 12)
     assert not cook._states["sim"].value.solver.passive.store.count
+    whole = cook.value("sim.particles", 14)["position"]
+    for at in (6, 8):
+        execute(two_balls(rigid), out=tmp_path / str(at), frames=(1, at))
+        result = execute(two_balls(rigid), out=tmp_path / str(at), resume=True)
+        np.testing.assert_array_equal(result.outputs["sim"]["particles"]["position"], whole)
 
 
 def test_matter_that_comes_wakes_what_it_meets():

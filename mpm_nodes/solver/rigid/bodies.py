@@ -62,6 +62,11 @@ class RigidBodies(Store):
         assert self._world is not None
         return self._world
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is a model: not yet where a solve goes on from a checkpoint."""
+        return self._world is not None
+
     def begin_frame(self, colliders: Sequence[Collider], walls: WallSet, origin: np.ndarray, cell_size: float, time: float) -> None:
         """Make the model of a frame, with the bodies where they are."""
         state = self._state()
