@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes import children
-from mpm_nodes.data import InputError
+from mpm_nodes.data import InputError, MpmNodesError
 
 __all__ = ["WORDS", "Cook", "answer", "check_here", "own_words"]
 
@@ -77,7 +77,7 @@ def answer(words: Sequence[str], entry: str = "mpm_nodes.cli:work", given: str =
             clock.cancel()
         if not text.strip():
             said.seek(0)
-            why = said.read()[-LAST_WORDS:].decode("utf-8", "replace").strip()
+            why = said.read()[-LAST_WORDS:].decode("utf-8", "replace").strip().removeprefix("mpm-nodes: error: ")
             raise InputError(why or f"the command ended without a word ({child.returncode})")
     return text
 
@@ -90,7 +90,13 @@ def check_here(folder: str) -> None:
     from mpm_nodes.graph.document.document import load_graph
 
     document = json.loads(sys.stdin.readline())
-    print(json.dumps(needs_of(lambda: load_graph(document, base=Path(folder))), default=str))
+    try:
+        found = needs_of(lambda: load_graph(document, base=Path(folder)))
+    except MpmNodesError as error:  # a file that a node needs is missing, say
+        node, _, rest = str(error).partition(": ")
+        place, message = (node, rest) if node in document.get("nodes", {}) else ("graph", str(error))
+        found = {"problems": [{"place": place, "message": message}], "needs": {}}
+    print(json.dumps(found, default=str))
 
 
 class Cook:

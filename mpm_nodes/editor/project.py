@@ -100,7 +100,10 @@ class Project:
         """
         name = self.name(given)
         check_graph(text, name)
-        data = text.encode("utf-8")
+        try:
+            data = text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise InputError(f"{name}: holds half a character ({shown(text[error.start])}); take it out") from error
         with self._saving:
             now = self.digest(name)
             if now != read_as:
@@ -130,9 +133,12 @@ class Project:
 
     def _names(self, folder: str, depth: int) -> Iterator[str]:
         prefix = f"{folder}/" if folder else ""
-        yield from (prefix + name for name in self.files.names(folder) if name.endswith(".json"))
-        with os.scandir(self.root / folder) as entries:
-            inner = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name[0] != ".")
+        try:
+            yield from (prefix + name for name in self.files.names(folder) if name.endswith(".json"))
+            with os.scandir(self.root / folder) as entries:
+                inner = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name[0] != ".")
+        except (OSError, MpmNodesError):
+            return  # a folder that may not be read hides no others
         for name in inner if depth else []:
             if not _REVISION.fullmatch(name) and name != "node_modules":
                 yield from self._names(prefix + name, depth - 1)

@@ -124,6 +124,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(422, str(error))
         except OSError as error:
             self._say(422, f"{error.filename or 'a file'}: {error.strerror or error}")
+        except Exception:  # a defect: the page is told, and the terminal says where
+            traceback.print_exc()
+            self._say(500, "a defect of mpm-nodes; the terminal says more, report it")
         else:
             binary = isinstance(found, bytes)
             data = found if binary else json.dumps(found, ensure_ascii=False).encode("utf-8", "backslashreplace")

@@ -14,7 +14,7 @@ export interface State {
   kinds: Kinds | null; hello: Hello | null; path: string; digest: string; source: Source | null; document: JsonObject | null;
   saved: JsonObject | null; level: g.Level; selected: ReadonlySet<string>; focusKnob: string; past: JsonObject[]; future: JsonObject[];
   checked: Checked; checking: boolean; cook: CookState; conflict: string | null; toast: string; theme: "auto" | "dark" | "light";
-  revision: string; revisions: string[]; edits: number;
+  revision: string; revisions: string[]; edits: number; fault: string;
 }
 
 const NO_COOK: CookState = { number: 0, path: "", running: false, revision: "", frames: null, last: null, status: "", share: 0, log: [], seconds: new Map(), now: "" };
@@ -22,7 +22,7 @@ const NO_COOK: CookState = { number: 0, path: "", running: false, revision: "", 
 let state: State = {
   kinds: null, hello: null, path: "", digest: "", source: null, document: null, saved: null, level: [], selected: new Set(), focusKnob: "",
   past: [], future: [], checked: { problems: [] }, checking: false, cook: NO_COOK, conflict: null, toast: "",
-  theme: (localStorage.getItem("theme") as State["theme"]) ?? "auto", revision: "", revisions: [], edits: 0,
+  theme: (localStorage.getItem("theme") as State["theme"]) ?? "auto", revision: "", revisions: [], edits: 0, fault: "",
 };
 const listeners = new Set<() => void>();
 
@@ -68,12 +68,14 @@ export async function begin(): Promise<void> {
     if (hello.graph) await bringUpToDate();
     followCook();
     setInterval(lookAtDisk, 3000);
-  } catch (error) { tell(error); }
+  } catch (error) { set({ fault: error instanceof Error ? error.message : String(error) }); }
 }
 
 export async function open(path: string, read = () => api.open(path)): Promise<void> {
   try {
-    const opened = await read(), source = parse(opened.text), document = source.root.value as JsonObject;
+    const asked = state.document, opened = await read(), source = parse(opened.text), document = source.root.value as JsonObject;
+    if (state.document !== asked && state.path === path) { set({ conflict: opened.digest }); return; } // it was changed here meanwhile
+    mergeKey = "";
     set({ path: opened.path, digest: opened.digest, source, document, saved: document, level: [], selected: new Set(), past: [], future: [],
       conflict: null, checked: { problems: [] }, revision: "", revisions: [], edits: 0 });
     await lookForRevisions();
@@ -86,16 +88,20 @@ async function bringUpToDate(): Promise<void> {
   const { path, document, kinds } = state;
   if (!document || !kinds) return;
   if (g.isOld(document, kinds.nodes, kinds)) {
-    const newer = (await api.upgrade(path)).document;
-    if (state.path === path) edit((now) => g.upgraded(now, newer, kinds));
-    if (dirty(state)) say("Nodes of older versions were brought up to date; the file changes when it is saved.");
+    // what cannot be brought up to date has problems, which the check tells
+    const newer = (await api.upgrade(path).catch(() => null))?.document;
+    if (newer && state.path === path) edit((now) => g.upgraded(now, newer, kinds));
+    if (newer && dirty(state)) say("Nodes of older versions were brought up to date; the file changes when it is saved.");
   }
   void check();
 }
 
 export const openSample = (name: string) => open("", () => api.sample(name));
 
-export function create(path: string): void {
+export async function create(path: string): Promise<void> {
+  try {
+    if ((await api.digest(path)).digest) return say(`${path} is there already: open it, or choose another name.`);
+  } catch (error) { return tell(error); } // a name that could not be saved under is told before there is work to lose
   const document = g.newGraph(get().kinds!.spec);
   set({ path, digest: "", source: null, document, saved: null, level: [], selected: new Set(), past: [], future: [], conflict: null,
     checked: { problems: [] }, revision: "", revisions: [] });
@@ -107,13 +113,42 @@ export function close(): void {
   api.hello().then((hello) => set({ hello }), tell);
 }
 
-/** Save; a file that something else has written since is left alone, and the user is asked. */
-export async function save(over = state.digest): Promise<boolean> {
+/** Take what is typed into a field and not yet entered. */
+function takeTyped(): void {
+  const field = window.document.activeElement;
+  if (field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement) { field.blur(); field.focus({ preventScroll: true }); }
+}
+
+let saving: Promise<boolean> = Promise.resolve(true);
+
+/** Save; a file that something else has written since is left alone, and the user is asked. One save waits for the other. */
+export function save(over?: string): Promise<boolean> {
+  takeTyped();
+  return (saving = saving.then(() => saveNow(over ?? state.digest)));
+}
+
+/** Go on under another name; the file that was read stays as it is. */
+export async function saveAs(): Promise<void> {
+  takeTyped();
+  const given = prompt("Save as, in this folder:", state.path)?.trim(), path = given && (given.endsWith(".json") ? given : `${given}.json`);
+  if (!path || path === state.path) return;
+  try {
+    if ((await api.digest(path)).digest) return say(`${path} is there already: choose another name.`);
+    await saving;
+    const was = { path: state.path, digest: state.digest };
+    set({ path, digest: "", conflict: null });
+    if (await save("")) { set({ revision: "", revisions: [] }); await lookForRevisions(); } else set(was);
+  } catch (error) { tell(error); }
+}
+
+async function saveNow(over: string): Promise<boolean> {
   const { document, path } = state;
   if (!document) return false;
   const text = textOf(state);
   try {
     const { digest } = await api.save(path, text, over);
+    if (state.path !== path) return true;
+    mergeKey = ""; // one can go back to what was saved
     set({ digest, saved: document, source: parse(text), conflict: null });
     if (state.document === document) set({ document: state.source!.root.value as JsonObject, saved: state.source!.root.value as JsonObject });
     return true;
@@ -124,12 +159,17 @@ export async function save(over = state.digest): Promise<boolean> {
   }
 }
 
+/** What was found on disk and put off: it is not asked about again. */
+let later = "";
+export function putOff(): void { later = `${state.path}|${state.digest}|${state.conflict}`; set({ conflict: null }); }
+
 async function lookAtDisk(): Promise<void> {
   const { path, digest, document, conflict } = state;
   if (!document || !digest || conflict !== null || window.document.hidden) return;
   const now = await api.digest(path).catch(() => null);
   if (!now || now.digest === digest || state.digest !== digest || state.path !== path) return;
-  if (dirty(state)) set({ conflict: now.digest });
+  if (later === `${path}|${digest}|${now.digest}`) return;
+  if (dirty(state) || !now.digest) set({ conflict: now.digest }); // of a file that was removed, this is all that is left
   else { await open(path); say(`${path} was changed on disk and read again.`); }
 }
 
@@ -146,18 +186,25 @@ export function edit(change: (document: JsonObject) => JsonObject, key = ""): vo
   scheduleCheck();
 }
 
-/** Change the shown graph. */
+/** Change the shown graph; a preset is not changed, and that is told. */
 export function editGraph(change: (graph: JsonObject) => JsonObject, key = ""): void {
+  if (!shownGraph(state).own) return say("This is a preset; make it your own to change it.");
   edit((document) => g.atLevel(document, state.level, state.kinds!, change), key);
 }
 
 export function undo(): void {
   const before = state.past.at(-1);
-  if (before) { set({ document: before, past: state.past.slice(0, -1), future: [state.document!, ...state.future], edits: state.edits + 1 }); scheduleCheck(); }
+  if (before) step(before, state.past.slice(0, -1), [state.document!, ...state.future]);
 }
 export function redo(): void {
   const next = state.future[0];
-  if (next) { set({ document: next, future: state.future.slice(1), past: [...state.past, state.document!], edits: state.edits + 1 }); scheduleCheck(); }
+  if (next) step(next, [...state.past, state.document!], state.future.slice(1));
+}
+function step(document: JsonObject, past: JsonObject[], future: JsonObject[]): void {
+  mergeKey = ""; // what is edited next is a step of its own
+  const gone = state.level.length > 0 && !Object.hasOwn(g.nodesOf(document), state.level[0]!); // the shown substeps are no longer there
+  set({ document, past, future, edits: state.edits + 1, ...(gone ? { level: [], selected: new Set<string>() } : {}) });
+  scheduleCheck();
 }
 
 export function setKnob(node: string, knob: string, value: Json | undefined): void {
@@ -207,6 +254,7 @@ export function goTo(problem: Problem): void {
 
 // ---------------------------------------------------------------- cooks
 export async function cook(mode: "new" | "resume"): Promise<void> {
+  takeTyped();
   if (!state.document || ((dirty(state) || !state.digest) && !(await save()))) return;
   try {
     await api.cook(state.path, mode);

@@ -9,7 +9,7 @@ import { Viewer } from "./Viewer";
 import { useSplit } from "./split";
 
 export function App() {
-  const { kinds, document: graph, theme, toast } = useStore((s) => s), split = useSplit("height", 52), side = useSplit("width", 320);
+  const { kinds, document: graph, theme, toast, fault } = useStore((s) => s), split = useSplit("height", 52), side = useSplit("width", 320);
   useEffect(() => {
     const dark = matchMedia("(prefers-color-scheme: dark)");
     const apply = () => { document.documentElement.dataset.theme = theme === "auto" ? (dark.matches ? "dark" : "light") : theme; };
@@ -26,7 +26,7 @@ export function App() {
   }, []);
   return (
     <>
-      {!kinds ? <p className="waiting" role="status">Reading what nodes there are…</p> : !graph ? <Start /> : (
+      {fault ? <div className="waiting" role="alert"><p>{fault}</p><button onClick={() => location.reload()}>Try again</button></div> : !kinds ? <p className="waiting" role="status">Reading what nodes there are…</p> : !graph ? <Start /> : (
         <div className="editor" ref={split.host}>
           <Bar />
           <Conflict />
@@ -52,7 +52,7 @@ const typing = (target: EventTarget | null) => target instanceof HTMLElement && 
 function keys(event: KeyboardEvent): void {
   const command = event.ctrlKey || event.metaKey, key = event.key.toLowerCase();
   if (!get().document) return;
-  if (command && key === "s") { event.preventDefault(); void store.save(); }
+  if (command && key === "s") { event.preventDefault(); if (!event.repeat) void store.save(); }
   else if (typing(event.target)) return;
   else if (command && key === "z") { event.preventDefault(); if (event.shiftKey) store.redo(); else store.undo(); }
   else if (command && key === "y") { event.preventDefault(); store.redo(); }
@@ -66,6 +66,7 @@ function Bar() {
       <button onClick={store.close} title="Choose another graph"><Icon d="M2 4h12M2 8h12M2 12h12" /><span className="sr">Choose another graph</span></button>
       <strong className="file" title={`${s.hello?.root}/${s.path}`}>{s.path}{dirty(s) && <span className="unsaved" title="not saved"> ●<span className="sr">not saved</span></span>}</strong>
       <button onClick={() => void store.save()} disabled={!dirty(s)} title="Ctrl S">Save</button>
+      <button onClick={() => void store.saveAs()} title="Go on under another name">Save as…</button>
       <span className="gap" />
       <button onClick={store.undo} disabled={!s.past.length} title="Ctrl Z">Undo</button>
       <button onClick={store.redo} disabled={!s.future.length} title="Ctrl Shift Z">Redo</button>
@@ -91,17 +92,17 @@ function Conflict() {
       <span>{conflict ? `${path} was changed on disk since it was read. Nothing has been overwritten.` : `There is no longer a file ${path} on disk.`}</span>
       {conflict && <button onClick={() => void store.open(path)}>Read it again, without my changes</button>}
       <button onClick={() => void store.save(conflict)}>Write mine over it</button>
-      <button onClick={() => set({ conflict: null })}>Later</button>
+      <button onClick={store.putOff}>Later</button>
     </div>
   );
 }
 
 function Status() {
-  const { cook, checked } = useStore((s) => s), problems = checked.problems.length;
+  const { cook, checked, checking, path } = useStore((s) => s), problems = checked.problems.length;
   return (
     <footer className="status">
       {cook.status && <progress max={1} value={cook.running || cook.share ? cook.share : 0} aria-label="frames cooked" />}
-      <span role="status" className="grow">{cook.path && cook.status ? `${cook.revision ? `${cook.revision}: ` : ""}${cook.status}` : "Nothing is cooking"}</span>
+      <span role="status" className="grow">{cook.path && cook.status ? `${cook.path === path ? "" : `${cook.path} `}${cook.revision ? `${cook.revision}: ` : ""}${cook.status}` : "Nothing is cooking"}</span>
       {cook.log.length > 0 && (
         <details className="log">
           <summary>{cook.log.length} message{cook.log.length > 1 ? "s" : ""} of the cook</summary>
@@ -109,7 +110,7 @@ function Status() {
         </details>
       )}
       <details className="log">
-        <summary className={problems ? "bad" : ""}>{problems ? `${problems} problem${problems > 1 ? "s" : ""}` : "No problems"}{checked.warnings?.length ? `, ${checked.warnings.length} warning${checked.warnings.length > 1 ? "s" : ""}` : ""}</summary>
+        <summary className={problems ? "bad" : ""}>{problems ? `${problems} problem${problems > 1 ? "s" : ""}` : checking && checked.said === undefined ? "Checking…" : "No problems"}{checked.warnings?.length ? `, ${checked.warnings.length} warning${checked.warnings.length > 1 ? "s" : ""}` : ""}</summary>
         <ul>
           {[...checked.problems, ...(checked.warnings ?? [])].map((problem, n) => (
             <li key={n} className={n < problems ? "error" : "warning"}>

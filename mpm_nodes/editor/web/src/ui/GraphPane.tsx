@@ -31,6 +31,8 @@ function Flow() {
   const names = useMemo(() => [...(s.level.length ? [g.BEGIN] : []), ...Object.keys(g.nodesOf(graph))], [graph, s.level]);
   const places = useMemo(() => placesOf(graph, names, wires, kindLookup(get()), own), [graph, names, wires, own]);
 
+  const placesNow = useRef(places);
+  placesNow.current = places;
   // what the document says, with what React Flow has measured
   useEffect(() => {
     setNodes((before) => {
@@ -71,14 +73,20 @@ function Flow() {
     }
   }, []);
 
-  const drop = useCallback((_: unknown, __: unknown, dragged: CardNode[]) => {
+  const drop = useCallback((_: unknown, __: unknown, dragged: CardNode[], key = "") => {
     const now = new Map(flow.getNodes().map((node) => [name(node.id), [Math.round(node.position.x), Math.round(-node.position.y)] as [number, number]]));
     for (const node of dragged) now.set(name(node.id), [Math.round(node.position.x), Math.round(-node.position.y)]);
     const { graph: shown } = shownGraph(get());
     const unplaced = Object.keys(g.nodesOf(shown)).every((each) => g.positionOf(g.entryOf(shown, each)).every((part) => part === 0));
     // once one node has a place in the file, all have: what has none would lie on one heap in other programs
-    editGraph((each) => g.moved(each, unplaced ? now : new Map(dragged.map((node) => [name(node.id), now.get(name(node.id))!]))));
+    editGraph((each) => g.moved(each, unplaced ? now : new Map(dragged.map((node) => [name(node.id), now.get(name(node.id))!]))), key);
   }, []);
+
+  /** Keep where the arrow keys have moved nodes. */
+  const keepPlaces = () => {
+    const { graph: shown, own: mine } = shownGraph(get()), moved = flow.getNodes().filter((node) => { const [x, y] = placesNow.current.get(name(node.id)) ?? [0, 0]; return node.position.x !== x || node.position.y !== -y; });
+    if (mine && moved.length && g.nodesOf(shown)) drop(null, null, moved, "arrows");
+  };
 
   const why = (connection: Connection | Edge): string => {
     const { level } = get(), lookup = kindLookup(get()), source = name(connection.source), target = name(connection.target);
@@ -142,11 +150,13 @@ function Flow() {
   const keys = (event: React.KeyboardEvent) => {
     if ((event.target as HTMLElement).matches("input, textarea, select") || search) return;
     const command = event.ctrlKey || event.metaKey, key = event.key.toLowerCase();
-    if (key === "tab" && !event.shiftKey && !command && event.target === host.current || (key === "a" && event.shiftKey && !command)) {
+    if ((event.target as HTMLElement).closest("button") && (key === "enter" || key === " ")) return; // it presses the button
+    if (key.startsWith("arrow")) setTimeout(keepPlaces);
+    if (key === "tab" && !event.shiftKey && !command && event.target === host.current && host.current.matches(":hover") || (key === "a" && event.shiftKey && !command)) {
       event.preventDefault();
       ask(pointer.current.x || host.current!.getBoundingClientRect().left + 200, pointer.current.y || host.current!.getBoundingClientRect().top + 100);
     } else if ((key === "delete" || key === "backspace" || key === "x") && !command) { event.preventDefault(); removeChosen(); }
-    else if (key === "a" && !command && !event.altKey) { event.preventDefault(); store.select(names); }
+    else if (key === "a" && !event.altKey) { event.preventDefault(); store.select(names); }
     else if (key === "a" && event.altKey) { event.preventDefault(); store.select([]); }
     else if ((key === "f" || key === "home") && !command) fit(s.selected.size && key === "f" ? nodes.filter((node) => node.selected) : nodes);
     else if (key === "l" && !command) arrange();
@@ -169,7 +179,7 @@ function Flow() {
       if (elsewhere() || !selected.size) return;
       event.preventDefault();
       event.clipboardData!.setData("text/plain", g.copied(shownGraph(get()).graph, new Set(selected), kinds.spec, level));
-      if (event.type === "cut") store.removeSelected();
+      if (event.type === "cut" && shownGraph(get()).own) store.removeSelected();
     };
     const paste = (event: ClipboardEvent) => {
       if (document.activeElement?.matches("input, textarea, select")) return;
@@ -177,7 +187,7 @@ function Flow() {
       event.preventDefault();
       if (!found) return say("The clipboard holds no nodes of this kind of graph.");
       editGraph(() => found.graph);
-      store.select(found.names);
+      if (shownGraph(get()).own) store.select(found.names);
     };
     document.addEventListener("copy", copy); document.addEventListener("cut", copy); document.addEventListener("paste", paste);
     return () => { document.removeEventListener("copy", copy); document.removeEventListener("cut", copy); document.removeEventListener("paste", paste); };
@@ -196,11 +206,11 @@ function Flow() {
         {s.level.length > 0 && !own && !own_ && <span className="note">It cannot be changed here.</span>}
       </nav>
       <div className="tools"><button onClick={(event) => { const box = event.currentTarget.getBoundingClientRect(); ask(box.left - 200, box.bottom + 8); }} title="Tab, Shift A or a double click">+ Add</button><button onClick={arrange} title="L">Arrange</button><button onClick={() => fit()} title="F">Fit</button></div>
-      <ReactFlow<CardNode> nodes={nodes} edges={shownEdges} nodeTypes={NODE_TYPES} onNodesChange={change} onNodeDragStop={drop} onSelectionDragStop={(event, all) => drop(event, null, all)}
+      <ReactFlow<CardNode> nodes={nodes} edges={shownEdges} nodeTypes={NODE_TYPES} onNodesChange={change} onNodeDragStop={(event, node, all) => drop(event, node, all)} onSelectionDragStop={(event, all) => drop(event, null, all)}
         onEdgesChange={(changes) => setCut((before) => { const now = new Set(before); for (const each of changes) if (each.type === "select") { if (each.selected) now.add(each.id); else now.delete(each.id); } return now; })}
         onConnect={connect} onConnectEnd={connectEnd} isValidConnection={(each) => why(each) === ""} onNodeDoubleClick={(_, node) => { if (node.data.substeps) store.dive([node.data.name, node.data.substeps]); }}
         deleteKeyCode={null} minZoom={0.05} maxZoom={2} zoomOnDoubleClick={false} onlyRenderVisibleElements={nodes.length > 60 && nodes.every((node) => node.measured)} connectionRadius={22} elevateNodesOnSelect
-        panOnDrag={[0, 1]} selectionKeyCode="Shift" multiSelectionKeyCode={["Shift", "Control", "Meta"]} colorMode="system" disableKeyboardA11y={false} proOptions={{ hideAttribution: true }}>
+        panOnDrag={[0, 1]} selectionKeyCode="Shift" multiSelectionKeyCode={["Shift", "Control", "Meta"]} colorMode={s.theme === "auto" ? "system" : s.theme} disableKeyboardA11y={false} proOptions={{ hideAttribution: true }}>
         <Background gap={24} size={1.2} color="var(--dots)" />
         <MiniMap pannable zoomable nodeColor={(node) => { const kind = (node as CardNode).data.kind; return kind ? kinds.categoryColour(kind.category) : "#7a2f2f"; }} ariaLabel="Map of the graph" />
       </ReactFlow>

@@ -8,8 +8,8 @@ interface Props { value: number; range: Range | null; whole: boolean; readOnly: 
 export function NumberField({ value, range, whole, readOnly, label, id, axis, slider, onChange }: Props) {
   const [text, setText] = useState(shown(value)), typed = useRef(false);
   useEffect(() => { if (!typed.current) setText(shown(value)); }, [value]);
-  const put = (given: number) => {
-    if (!Number.isFinite(given)) return setText(shown(value));
+  const put = (given: number, typedText = "") => {
+    if (!Number.isFinite(given)) { if (typedText.trim()) say(`${typedText.trim()} is no number; ${label} stays ${shown(value)}.`); return setText(shown(value)); }
     if (range?.exclusive_min && range.min !== null && given <= range.min) { say(`${label} is more than ${range.min}.`); return setText(shown(value)); }
     const now = Math.min(Math.max(whole ? Math.round(given) : given, range?.min ?? -Infinity), range?.max ?? Infinity);
     if (now !== value) onChange(now);
@@ -24,15 +24,15 @@ export function NumberField({ value, range, whole, readOnly, label, id, axis, sl
       {axis && <span className={`axis ${axis}`} aria-hidden>{axis}</span>}
       <input id={id} aria-label={label} inputMode="decimal" value={text} readOnly={readOnly}
         onFocus={(event) => event.target.select()} onChange={(event) => { typed.current = true; setText(event.target.value); }}
-        onBlur={() => { if (typed.current) { typed.current = false; put(Number(text.trim() || NaN)); } }}
+        onBlur={() => { if (typed.current) { typed.current = false; put(Number(text.trim() || NaN), text); } }}
         onKeyDown={(event) => {
-          if (event.key === "Enter") { typed.current = false; put(Number(text.trim() || NaN)); }
+          if (event.key === "Enter") { typed.current = false; put(Number(text.trim() || NaN), text); }
           if (event.key === "Escape") { typed.current = false; setText(shown(value)); }
           if ((event.key === "ArrowUp" || event.key === "ArrowDown") && !readOnly) {
             event.preventDefault();
+            const now = typed.current && text.trim() && Number.isFinite(Number(text)) ? Number(text) : value, size = whole ? 1 : 10 ** Math.floor(Math.log10(Math.abs(now) || 1) - 1);
             typed.current = false;
-            const size = whole ? 1 : 10 ** Math.floor(Math.log10(Math.abs(value) || 1) - 1);
-            put(round((typed.current ? Number(text) : value) + (event.key === "ArrowUp" ? 1 : -1) * size * (event.shiftKey ? 10 : 1)));
+            put(round(now + (event.key === "ArrowUp" ? 1 : -1) * size * (event.shiftKey ? 10 : 1)));
           }
         }} />
       {soft && <input type="range" tabIndex={-1} aria-label={`${label}, slider`} min={low} max={high} step={whole && !log ? 1 : (high - low) / 500} value={Math.min(Math.max(to(value), low), high)} disabled={readOnly}

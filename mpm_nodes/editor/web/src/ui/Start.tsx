@@ -16,7 +16,7 @@ export function Start() {
   const create = () => {
     const path = name.trim().endsWith(".json") ? name.trim() : `${name.trim()}.json`;
     if (hello.graphs.includes(path)) say(`${path} is there already: open it, or choose another name.`);
-    else store.create(path);
+    else void store.create(path);
   };
   return (
     <div className="start">

@@ -1,6 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { api } from "../api";
 import { set, tell, useStore } from "../store";
+import { Held } from "../model/held";
 import { Icon } from "./Icon";
 import { unpack, type Frame } from "../view/frame";
 import { guidesOf } from "../view/guides";
@@ -10,21 +11,9 @@ import { View } from "../view/scene";
 const MOST_BYTES = 400e6, MOST_POINTS = 1_000_000;
 const POINT_SIZES = [["small", 0.5], ["as seeded", 1], ["large", 1.6]] as const;
 
-/** Frames that were looked at, the oldest given up first. */
-class Cache {
-  private readonly held = new Map<string, Frame>();
-  private bytes = 0;
-  get(key: string): Frame | undefined { const found = this.held.get(key); if (found) { this.held.delete(key); this.held.set(key, found); } return found; }
-  put(key: string, frame: Frame): void {
-    this.held.set(key, frame);
-    for (this.bytes += frame.bytes; this.bytes > MOST_BYTES; ) { const [first, old] = this.held.entries().next().value!; this.held.delete(first); this.bytes -= old.bytes; }
-  }
-  has(key: string): boolean { return this.held.has(key); }
-}
-
 export function Viewer() {
   const { path, revision, revisions, cook, document: graph, theme, kinds } = useStore((s) => s);
-  const host = useRef<HTMLDivElement>(null), view = useRef<View | null>(null), cache = useRef(new Cache()), asked = useRef(0), spans = useRef(new Map<string, [number, number]>());
+  const host = useRef<HTMLDivElement>(null), view = useRef<View | null>(null), cache = useRef(new Held<Frame>(MOST_BYTES)), asked = useRef(0), spans = useRef(new Map<string, [number, number]>());
   const [show, setShow] = useState("points"), [attribute, setAttribute] = useState(""), [shown, setShown] = useState<Frame | null>(null), [wanted, setWanted] = useState<number | null>(null), [playing, setPlaying] = useState(false);
   const [size, setSize] = useState<number>(1), [guides, setGuides] = useState(true), [cell, setCell] = useState(0), [failed, setFailed] = useState(""), [, setLoaded] = useState(0), lastOwn = useRef(true);
   const key = useCallback((frame: number | null) => `${path}/${revision}/${show}/${attribute}/${frame}`, [path, revision, show, attribute]);
@@ -48,16 +37,15 @@ export function Viewer() {
 
   const load = useCallback(async (frame: number | null): Promise<Frame | null> => {
     if (!revision) return null;
-    const held = cache.current.get(key(frame));
-    if (held) return held;
-    const read = unpack(await api.frame(path, revision, frame, show, attribute, MOST_POINTS));
-    cache.current.put(key(read.frame), read);
+    const read = await cache.current.load(key(frame), async () => unpack(await api.frame(path, revision, frame, show, attribute, MOST_POINTS)), (found) => key(found.frame));
     const span = `${path}/${revision}/${attribute}`, before = spans.current.get(span);
     spans.current.set(span, before ? [Math.min(before[0], read.values[0]), Math.max(before[1], read.values[1])] : read.values);
     setLoaded((n) => n + 1);
     return read;
   }, [path, revision, show, attribute, key]);
 
+  // a cook may write a revision anew, after its folder was removed or from a frame on: what was read of it before is old
+  useEffect(() => { cache.current.clear(); spans.current.clear(); }, [cook.number]);
   // another cook is another cache: nothing of the last one stays
   useEffect(() => { setShown(null); setWanted(null); setPlaying(false); lastOwn.current = true; }, [path, revision]);
 

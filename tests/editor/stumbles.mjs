@@ -1,0 +1,135 @@
+// What people stumble over in the page, in Chromium: node stumbles.mjs URL FOLDER WEB; prints one JSON line of what was found.
+import { createRequire } from "node:module";
+import { existsSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
+
+const [url, folder, web] = process.argv.slice(2);
+const { chromium } = createRequire(`${web}/`)("playwright-core");
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
+  args: ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"],
+});
+const context = await browser.newContext({ viewport: { width: 1400, height: 900 } });
+const page = await context.newPage();
+const faults = [], found = {};
+let answer = "";
+page.on("pageerror", (error) => faults.push(error.message));
+page.on("dialog", (dialog) => (dialog.type() === "prompt" ? dialog.accept(answer) : dialog.accept()));
+
+const file = (name = "shot") => JSON.parse(readFileSync(`${folder}/${name}.json`, "utf-8"));
+const node = (name) => page.locator(".card", { has: page.locator(`.card-head b:text-is("${name}")`) });
+const knob = (name) => page.locator(`.knob[data-knob="${name}"]`);
+const save = async () => { await page.keyboard.press("Control+s"); await page.locator(".unsaved").waitFor({ state: "detached" }); };
+const radius = () => knob("radius").locator("input").first();
+const count = (selector) => page.locator(selector).count();
+const open = (name) => page.locator(".files button", { hasText: name }).click();
+
+try {
+  // an address without its token leads to a reason that stays
+  await page.goto(url.split("#")[0]);
+  await page.waitForTimeout(7500);
+  found.stranger = await page.locator("[role=alert]").innerText().catch(() => "");
+
+  // what is typed but not entered is saved as well
+  await page.goto("about:blank");
+  await page.goto(url);
+  await node("ball").locator(".card-head").click();
+  await radius().fill("0.22");
+  await save();
+  found.typed = file().nodes.ball.knobs.radius;
+  found.still = await radius().evaluate((each) => each === document.activeElement);
+
+  // two saves at once are no conflict with oneself
+  await radius().fill("0.23");
+  await radius().press("Enter");
+  await page.evaluate(() => { for (let n = 0; n < 3; n++) document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "s", ctrlKey: true, bubbles: true })); });
+  await page.locator(".unsaved").waitFor({ state: "detached" });
+  await page.waitForTimeout(400);
+  found.conflicts = await count(".conflict");
+
+  // what is edited right after a save, or an undo, can be undone
+  await radius().fill("0.3");
+  await radius().press("Enter");
+  await page.locator(".bar button", { hasText: "Undo" }).click();
+  await radius().fill("0.4");
+  await radius().press("Enter");
+  await page.locator(".bar button", { hasText: "Undo" }).click();
+  found.undone = await radius().inputValue();
+
+  // what is no number is told
+  await radius().fill("0,5");
+  await radius().press("Enter");
+  found.told = await page.locator(".toast").innerText().catch(() => "");
+
+  // substeps that an undo takes away are no longer shown
+  await node("fall").locator(".card-head").click();
+  await page.keyboard.press("Control+c");
+  await page.keyboard.press("Control+v");
+  await node("fall_2").locator(".dive").click({ timeout: 5000 });
+  await node("rasterize").waitFor();
+  await page.keyboard.press("Delete");
+  await page.locator(".bar button", { hasText: "Undo" }).click();
+  await node("fall").waitFor({ timeout: 5000 });
+  found.crumbs = await count(".crumbs button");
+
+  // arrow keys move a node in the file as well
+  await node("ball").locator(".card-head").click();
+  await page.locator(".react-flow__node", { has: node("ball") }).focus();
+  for (let n = 0; n < 4; n++) await page.keyboard.press("ArrowDown");
+  await page.waitForTimeout(100);
+  const seen = await page.locator(".react-flow__node", { has: node("ball") }).evaluate((each) => new DOMMatrix(getComputedStyle(each).transform).m42);
+  await save();
+  found.moved = (file().nodes.ball.position ?? [0, 0])[1] === -Math.round(seen);
+
+  // Enter on a button of the graph presses it alone
+  await node("fall").locator(".card-head").click();
+  await page.locator(".tools button", { hasText: "Fit" }).focus();
+  await page.keyboard.press("Enter");
+  await page.waitForTimeout(200);
+  found.levels = await count(".crumbs button");
+
+  // by keyboard alone one gets through the graph
+  await page.mouse.move(700, 20);
+  await page.locator(".flow").focus();
+  await page.keyboard.press("Tab");
+  found.trapped = await count(".palette");
+  await page.keyboard.press("Escape");
+
+  // a file that was removed is told, once, and can be written again
+  unlinkSync(`${folder}/shot.json`);
+  await page.locator(".conflict").waitFor({ timeout: 10000 });
+  await page.locator(".conflict button", { hasText: "Later" }).click();
+  await page.waitForTimeout(4000);
+  found.nagged = await count(".conflict");
+  await page.locator(".bar button", { hasText: "Save as" }).waitFor({ timeout: 2000 });
+  answer = "kept.json";
+  await page.locator(".bar button", { hasText: "Save as" }).click();
+  await page.locator(".file", { hasText: "kept.json" }).waitFor();
+  await page.waitForTimeout(500);
+  found.kept = existsSync(`${folder}/kept.json`) && file("kept").nodes.ball.knobs.radius;
+
+  // a name that cannot be saved under is told before the work, as is one that is taken by something else
+  writeFileSync(`${folder}/package.json`, "{}");
+  await page.locator(".bar button").first().click();
+  for (const name of ["../out", "package"]) {
+    await page.locator(".begin form input").fill(name);
+    await page.locator(".begin form button").click();
+    await page.waitForTimeout(600);
+    (found.names ??= []).push(await count(".editor"));
+  }
+
+  // a graph of unknown nodes that cannot be brought up to date is checked all the same
+  await page.reload();
+  await page.locator(".bar button").first().click().catch(() => {});
+  await open("odd.json");
+  await page.locator(".status summary.bad").waitFor({ timeout: 30000 });
+  found.problems = await page.locator(".status summary").last().innerText();
+  await page.locator(".bar button").first().click();
+  await open("missing.json");
+  await page.locator(".badge.error").waitFor({ timeout: 30000 });
+  found.missing = await page.locator(".badge.error").getAttribute("title");
+} catch (error) {
+  found.error = String(error.stack ?? error);
+  await page.screenshot({ path: `${folder}/failed.png` }).catch(() => {});
+}
+console.log(JSON.stringify({ ...found, faults }));
+await browser.close();
