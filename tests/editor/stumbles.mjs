@@ -55,7 +55,7 @@ try {
   await page.locator(".bar button", { hasText: "Undo" }).click();
   found.undone = await radius().inputValue();
 
-  // what is no number is told
+  // what is not a number is told
   await radius().fill("0,5");
   await radius().press("Enter");
   found.told = await page.locator(".toast").innerText().catch(() => "");

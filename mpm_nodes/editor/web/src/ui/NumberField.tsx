@@ -9,7 +9,7 @@ export function NumberField({ value, range, whole, readOnly, label, id, axis, sl
   const [text, setText] = useState(shown(value)), typed = useRef(false);
   useEffect(() => { if (!typed.current) setText(shown(value)); }, [value]);
   const put = (given: number, typedText = "") => {
-    if (!Number.isFinite(given)) { if (typedText.trim()) say(`${typedText.trim()} is no number; ${label} stays ${shown(value)}.`); return setText(shown(value)); }
+    if (!Number.isFinite(given)) { if (typedText.trim()) say(`${typedText.trim()} is not a number; ${label} stays ${shown(value)}.`); return setText(shown(value)); }
     if (range?.exclusive_min && range.min !== null && given <= range.min) { say(`${label} is more than ${range.min}.`); return setText(shown(value)); }
     const now = Math.min(Math.max(whole ? Math.round(given) : given, range?.min ?? -Infinity), range?.max ?? Infinity);
     if (now !== value) onChange(now);
