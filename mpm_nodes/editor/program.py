@@ -164,7 +164,14 @@ class Cook:
         known = {each["code"]: each for each in self.spec["cook"]["exit_codes"]}
         meaning = known.get(meant, {"name": "defect", "doc": "The program was ended from outside."})
         self.over = True
-        self._tell({"event": "ended", "name": meaning["name"], "message": meaning["doc"], "said": last if meant else ""})
+        self._tell(
+            {
+                "event": "ended",
+                "name": meaning["name"],
+                "message": meaning["doc"].replace("on stderr", "in its messages"),
+                "said": last if meant else "",
+            }
+        )
 
     def _tell(self, event: Any) -> None:
         if not isinstance(event, dict) or not isinstance(event.get("event"), str):

@@ -136,6 +136,7 @@ def test_an_invalid_graph_ends_with_what_the_command_line_says(page, project):
     page.call("cook", path="shot.json")
     end = followed(page, "ended")[-1]
     assert end["name"] == "invalid" and "ball.radius" in end["said"] and "--" not in end["said"]
+    assert "stderr" not in end["message"]
 
 
 @pytest.mark.parametrize("ending", ["SIGKILL", "SIGTERM", "SIGHUP"])

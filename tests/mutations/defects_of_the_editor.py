@@ -35,6 +35,20 @@ DEFECTS = (
         f"{_FILES}::test_what_another_program_has_written_is_not_overwritten",
     ),
     Defect(
+        "half a character cuts the connection",
+        "mpm_nodes/editor/project.py",
+        "except UnicodeEncodeError as error:",
+        "except FileNotFoundError as error:",
+        "tests/editor/test_stumbles.py::test_half_a_character_is_told_and_not_written",
+    ),
+    Defect(
+        "a missing file is a trace beside no problems",
+        "mpm_nodes/editor/program.py",
+        "except MpmNodesError as error:  # a file",
+        "except FileNotFoundError as error:  # a file",
+        "tests/editor/test_stumbles.py::test_a_file_that_is_missing_is_a_problem_of_its_node",
+    ),
+    Defect(
         "frames are half a step off",
         "mpm_nodes/editor/frames.py",
         "np.rint(np.clip((positions - self.low) / self.size, 0.0, 1.0) * STEPS)",
