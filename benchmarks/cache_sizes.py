@@ -29,9 +29,9 @@ import numpy as np
 from pxr import Sdf
 
 from mpm_nodes import Graph, execute
-from mpm_nodes.commands.packaged_samples import sample_graph
 from mpm_nodes.data import MpmNodesError, Particles
 from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.packaged_samples import sample_graph
 from usd_io.packing import PACKED
 from usd_io.points import particle_widths
 from usd_io.stage import CacheNames, FrameContent, frame_layer

@@ -249,8 +249,8 @@ def cook_once(way: str, frames: int, threads: int) -> tuple[float, int]:
 
 def demo(way: str) -> Any:
     """Return the packaged demo's graph at this benchmark's resolution, without the nodes that this way leaves out."""
-    from mpm_nodes.commands.packaged_samples import sample_graph
     from mpm_nodes.graph.document.document import load_graph
+    from mpm_nodes.packaged_samples import sample_graph
 
     graph = load_graph(sample_graph("demo"))
     graph.set("settings.cell_size", CELL_SIZE)

@@ -19,8 +19,8 @@ from typing import Any
 
 from environments import busy_warning
 
-from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.packaged_samples import samples_folder
 
 samples_folder()
 from mpm_nodes_samples.reproduction.index import sample_named  # noqa: E402

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 from environments import busy_warning
 from paper_sizes import parsed, sample_parser, solve_alone
 
-from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.data import Cancelled
 from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.packaged_samples import samples_folder
 
 samples_folder()
 from mpm_nodes_samples.reproduction.shot import Progress  # noqa: E402

@@ -396,7 +396,7 @@ def _sample_of(name: str) -> Any:
     """Return a sample as the command knows it, with its camera; None for the demo."""
     if name in DIRECTING:
         return argparse.Namespace(colour_by="", show=None, white=0.0, camera=_camera(name))
-    from mpm_nodes.commands.packaged_samples import samples_folder
+    from mpm_nodes.packaged_samples import samples_folder
 
     samples_folder()
     from mpm_nodes_samples.reproduction import index
@@ -408,7 +408,7 @@ def _camera(name: str) -> Any:
     """Return the camera of a directing sample; None for that of `render`."""
     if DIRECTING[name] is None:
         return None
-    from mpm_nodes.commands.packaged_samples import samples_folder
+    from mpm_nodes.packaged_samples import samples_folder
 
     samples_folder()
     from mpm_nodes_samples.reproduction.entries import Camera

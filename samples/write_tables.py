@@ -10,7 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from mpm_nodes.commands.packaged_samples import samples_folder
+from mpm_nodes.packaged_samples import samples_folder
 
 BALANCES = frozenset(
     {

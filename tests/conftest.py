@@ -15,8 +15,8 @@ import numba
 import pytest
 from hypothesis import settings
 
-from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.kernels.compile.jit import most_threads  # before threads start: it says which pool, and how long they wait
+from mpm_nodes.packaged_samples import samples_folder
 from mpm_nodes.physics import all_physics
 
 TESTS = Path(__file__).parent

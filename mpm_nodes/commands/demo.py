@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from mpm_nodes import compiling
 from mpm_nodes.commands import cook, ranks
-from mpm_nodes.commands.packaged_samples import sample_graph
 from mpm_nodes.commands.render import show_progress
 from mpm_nodes.data import InputError, MpmNodesError
+from mpm_nodes.packaged_samples import sample_graph
 
 if TYPE_CHECKING:
     from mpm_nodes.preview.pictures import Picture

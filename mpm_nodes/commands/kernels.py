@@ -138,8 +138,8 @@ def warm(names: Sequence[str]) -> None:
     Raises:
         MpmNodesError: A name is neither a preset nor a file, or a process failed.
     """
-    from mpm_nodes.commands.packaged_samples import sample_graph
     from mpm_nodes.graph.document.document import load_graph
+    from mpm_nodes.packaged_samples import sample_graph
     from mpm_nodes.solver import ahead
 
     known = ahead.preset_names()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 from mpm_nodes.commands import cook
 from mpm_nodes.commands.listing import add_list, listed
 from mpm_nodes.commands.numbers import real
-from mpm_nodes.commands.packaged_samples import samples_folder
+from mpm_nodes.packaged_samples import samples_folder
 
 TOPICS = {"Y15": "foam", "R15": "viscoelastic matter", "S14": "melting", "C21": "surface tension", "cho": "directed matter"}
 """What samples show, by the beginning of what they follow."""
@@ -39,6 +40,15 @@ def add(command: argparse.ArgumentParser) -> None:
     cook.add_cook_options(command)
     command.add_argument("--out", type=Path, metavar="DIR", help="output root (default: out/NAME)")
     command.add_argument("--engine", choices=("auto", "cycles", "splat"), default="splat", help="who renders the contact sheet")
+
+
+def tell_samples() -> None:
+    """Print what samples there are, as JSON, with a line and a topic for each: the editor asks so in a child."""
+    samples_folder()
+    from mpm_nodes_samples.reproduction.index import SAMPLES
+
+    topics = {name: TOPICS.get(each.source[:3], "several at once") for name, each in SAMPLES.items()}
+    print(json.dumps([{"name": name, "doc": each.doc, "topic": topics[name]} for name, each in SAMPLES.items()]))
 
 
 def run(args: argparse.Namespace) -> int:

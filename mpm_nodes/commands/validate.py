@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpm_nodes.commands.cook import add_graph_options, load
+from mpm_nodes.data import MpmNodesError
 
 if TYPE_CHECKING:
     from mpm_nodes.graph.reports.problems import GraphError
@@ -48,6 +50,20 @@ def needs_of(loaded: Callable[[], Any]) -> dict[str, Any]:
     warnings = [{"place": node, "message": text} for node, text in preflight.warnings_of(estimates)]
     said = "; ".join(filter(None, [f"about {particles} particles" if particles else "", needed.in_words()]))
     return {"problems": [], "needs": needs, "said": said, "warnings": warnings}
+
+
+def check_here(folder: str) -> None:
+    """Print the needs of a graph that would lie in `folder`, a line of JSON on standard input: the editor asks so in a child."""
+    from mpm_nodes.graph.document.document import load_graph
+
+    document = json.loads(sys.stdin.readline())
+    try:
+        found = needs_of(lambda: load_graph(document, base=Path(folder)))
+    except MpmNodesError as error:  # a file that a node needs is missing, say
+        node, _, rest = str(error).partition(": ")
+        place, message = (node, rest) if node in document.get("nodes", {}) else ("graph", str(error))
+        found = {"problems": [{"place": place, "message": message}], "needs": {}}
+    print(json.dumps(found, default=str))
 
 
 def problems_in(error: GraphError) -> list[dict[str, Any]]:

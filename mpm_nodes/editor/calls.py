@@ -8,11 +8,11 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.editor import program
 from mpm_nodes.editor.frames import FrameReader
 from mpm_nodes.editor.project import Project, check_graph, samples
 from mpm_nodes.graph.revisions.revision import list_revisions
+from mpm_nodes.packaged_samples import samples_folder
 
 __all__ = ["CALLS", "Calls", "Refused"]
 
@@ -67,6 +67,11 @@ class Calls:
         """The specification, as the command line prints it."""
         return json.loads(program.answer(["host", "spec"]))
 
+    @functools.cached_property
+    def told_samples(self) -> list[dict[str, str]]:
+        """Name, line and topic of the packaged samples."""
+        return json.loads(program.answer([], "mpm_nodes.commands.sample:tell_samples"))
+
     def answer(self, name: str, given: dict[str, Any]) -> Any:
         """Carry out a call.
 
@@ -89,16 +94,10 @@ class Calls:
     # ---------------------------------------------------------------- what there is
     def hello(self, given: dict[str, Any]) -> Any:
         """Return the folder, its graph files, the graph to open first, and the packaged samples with a line on each."""
-        from mpm_nodes.commands.sample import TOPICS
-
-        here = samples()  # which makes `mpm_nodes_samples` importable
-        from mpm_nodes_samples.reproduction.index import SAMPLES
-
-        docs = {name: (each.doc, TOPICS.get(each.source[:3], "several at once")) for name, each in SAMPLES.items()}
-        docs = {"demo": ("Melted cheese drapes over a trivet: the demo shot.", "begin here"), **docs}
+        here = samples()
         drawn = {path.stem for path in samples_folder().glob("pictures/*.jpg")}
-        known = [name for name in docs if name in here]
-        offered = [{"name": name, "doc": docs[name][0], "topic": docs[name][1], "picture": name in drawn} for name in known]
+        demo = {"name": "demo", "doc": "Melted cheese drapes over a trivet: the demo shot.", "topic": "begin here"}
+        offered = [{**each, "picture": each["name"] in drawn} for each in (demo, *self.told_samples) if each["name"] in here]
         return {
             "root": str(self.project.root),
             "graph": self.graph,
@@ -143,7 +142,7 @@ class Calls:
         path = self.project.name(_text(given, "path"))
         document = check_graph(_text(given, "text"), path)
         folder = str((self.project.root / path).parent)
-        found = json.loads(program.answer([folder], "mpm_nodes.editor.program:check_here", json.dumps(document)))
+        found = json.loads(program.answer([folder], "mpm_nodes.commands.validate:check_here", json.dumps(document)))
         for each in (*found["problems"], *found.get("warnings", ())):
             for key in ("message", "cure", "allowed"):
                 if isinstance(each.get(key), str):

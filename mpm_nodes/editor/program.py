@@ -12,13 +12,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from mpm_nodes import children
-from mpm_nodes.data import InputError, MpmNodesError
+from mpm_nodes.data import InputError
 
-__all__ = ["WORDS", "Cook", "answer", "check_here", "own_words"]
+__all__ = ["WORDS", "Cook", "answer", "own_words"]
 
 LONGEST_ANSWER = 120.0
 """Seconds that a command without a cook may take."""
@@ -80,23 +79,6 @@ def answer(words: Sequence[str], entry: str = "mpm_nodes.cli:work", given: str =
             why = said.read()[-LAST_WORDS:].decode("utf-8", "replace").strip().removeprefix("mpm-nodes: error: ")
             raise InputError(why or f"the command ended without a word ({child.returncode})")
     return text
-
-
-def check_here(folder: str) -> None:
-    """Check a graph that would lie in `folder`, a line of JSON on standard input, in a child; print the answer of `validate`."""
-    import sys
-
-    from mpm_nodes.commands.validate import needs_of
-    from mpm_nodes.graph.document.document import load_graph
-
-    document = json.loads(sys.stdin.readline())
-    try:
-        found = needs_of(lambda: load_graph(document, base=Path(folder)))
-    except MpmNodesError as error:  # a file that a node needs is missing, say
-        node, _, rest = str(error).partition(": ")
-        place, message = (node, rest) if node in document.get("nodes", {}) else ("graph", str(error))
-        found = {"problems": [{"place": place, "message": message}], "needs": {}}
-    print(json.dumps(found, default=str))
 
 
 class Cook:

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.data import InputError, MpmNodesError, OutputError
 from mpm_nodes.graph.document.document import FORMAT
 from mpm_nodes.graph.files import strict_json
 from mpm_nodes.graph.files.folder import Folder
 from mpm_nodes.graph.files.names import checked_parts
+from mpm_nodes.packaged_samples import samples_folder
 from mpm_nodes.regular_files import shown
 
 __all__ = ["Conflict", "Project", "samples"]

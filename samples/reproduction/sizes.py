@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mpm_nodes.commands import cook
-from mpm_nodes.commands.packaged_samples import sample_graph
 from mpm_nodes.data import InputError
+from mpm_nodes.packaged_samples import sample_graph
 
 SIZES = ("quick", "paper")
 """Here, not beside the figures: every start of the command line asks for them, and figures load numba."""

@@ -16,9 +16,9 @@ import pytest
 from test_imports import ROOT, SOURCES, imports_of
 
 from mpm_nodes import children, search_path
-from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.data import Material
 from mpm_nodes.graph.document.document import Graph
+from mpm_nodes.packaged_samples import samples_folder
 from mpm_nodes.solver import cold_start
 
 STARTERS = {

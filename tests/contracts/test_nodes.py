@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.graph.declare import registry as registries
 from mpm_nodes.graph.declare.declarations import Declaration, NodeDeclaration, StageDeclaration, type_name
 from mpm_nodes.graph.declare.knobs import to_json
@@ -17,6 +16,7 @@ from mpm_nodes.graph.document.document import Graph, load_graph
 from mpm_nodes.graph.document.substep_document import load_substeps
 from mpm_nodes.graph.plan.plan import plan_graph, plan_substeps
 from mpm_nodes.graph.plan.validate import validate
+from mpm_nodes.packaged_samples import samples_folder
 
 ALL = list(registries.default())
 NODES = [d for d in ALL if isinstance(d, NodeDeclaration)]

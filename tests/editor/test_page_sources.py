@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from editor_page import WEB, node_needed
 
-from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.hosts.spec import host_spec
+from mpm_nodes.packaged_samples import samples_folder
 
 BUNDLE = WEB.parent / "bundle"
 ROOT = WEB.parents[2]

@@ -19,8 +19,8 @@ import atheris
 sys.path.append(str(Path(__file__).parents[2]))
 
 with atheris.instrument_imports(include=["mpm_nodes.graph", "mpm_nodes.nodes", "mpm_nodes.data", "mpm_nodes.regular_files"]):
-    from mpm_nodes.commands.packaged_samples import samples_folder
     from mpm_nodes.graph.declare import registry
+    from mpm_nodes.packaged_samples import samples_folder
     from tests.selftest import graphs, mutants
 
 KNOWN = registry.load(path="", entry_points=False)

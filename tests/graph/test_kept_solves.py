@@ -161,6 +161,16 @@ def test_a_cook_of_kept_solves_can_be_resumed(tmp_path):
     assert files == cooked(looking(), tmp_path / "whole")[1]
 
 
+def test_states_come_along_so_that_a_longer_shot_goes_on(tmp_path):
+    """A cook that solved nothing has the checkpoints of the one before: its end is raised, and only the new frames are solved."""
+    cooked(shot(), tmp_path / "out")
+    cooked(looking(), tmp_path / "out")
+    kept = [{path.name for path in (tmp_path / "out" / name / "checkpoints").iterdir()} for name in ("r001", "r002")]
+    assert kept[0] == kept[1] != set()
+    solved, files = cooked(looking(end=8), tmp_path / "out", resume=True)
+    assert solved == 2 and files == cooked(looking(end=8), tmp_path / "whole")[1]
+
+
 def test_clean_removes_them(tmp_path):
     """They are listed with their size, and go."""
     cooked(shot(), tmp_path)

@@ -6,10 +6,10 @@ import pytest
 
 from mpm_nodes import cli, verification
 from mpm_nodes.bench import rows
-from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.data.suggestions import MOST_LISTED, nearest
 from mpm_nodes.graph.declare import registry
 from mpm_nodes.materials.library import LIBRARY
+from mpm_nodes.packaged_samples import samples_folder
 
 
 def names_of(command: str) -> list[str]:

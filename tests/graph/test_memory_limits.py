@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from mpm_nodes.commands.packaged_samples import samples_folder
+from mpm_nodes.packaged_samples import samples_folder
 
 resource = pytest.importorskip("resource")
 

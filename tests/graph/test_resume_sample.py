@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 COOK = """
 import os, signal, sys
-from mpm_nodes.commands.packaged_samples import sample_graph
+from mpm_nodes.packaged_samples import sample_graph
 from mpm_nodes.graph.document.document import load_graph
 from mpm_nodes.graph.cook.executor import execute
 

@@ -8,13 +8,13 @@ import jsonschema
 import pytest
 
 from mpm_nodes import cli
-from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.data import Particles
 from mpm_nodes.graph.declare import registry as registries
 from mpm_nodes.graph.declare.decorators import node
 from mpm_nodes.graph.declare.registry import Registry
 from mpm_nodes.graph.document.document import load_graph
 from mpm_nodes.hosts.schema import graph_schema
+from mpm_nodes.packaged_samples import samples_folder
 
 GRAPHS = sorted(
     path

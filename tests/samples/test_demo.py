@@ -12,8 +12,8 @@ import pytest
 from PIL import Image
 
 from mpm_nodes import cli
-from mpm_nodes.commands.packaged_samples import sample_graph
 from mpm_nodes.materials.library import LIBRARY
+from mpm_nodes.packaged_samples import sample_graph
 from usd_io import openvdb_module
 
 SEE = """

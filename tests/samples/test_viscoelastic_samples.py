@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.plan import preflight
+from mpm_nodes.packaged_samples import samples_folder
 from mpm_nodes_samples.reproduction import measures, sizes
 from mpm_nodes_samples.reproduction.index import SAMPLES
 from mpm_nodes_samples.reproduction.viscoelastic import (

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from mpm_nodes.commands.listing import add_list, listed
 from mpm_nodes.commands.numbers import real, whole
-from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.data.suggestions import nearest
 from mpm_nodes.graph.files import strict_json
 from mpm_nodes.graph.files.folder import holds_json, replace_named
+from mpm_nodes.packaged_samples import samples_folder
 from tests.selftest import table
 from tests.selftest.parts import PARTS, Part
 from tests.selftest.session import Session, show_line

@@ -17,9 +17,9 @@ from types import SimpleNamespace
 import pytest
 
 from mpm_nodes import children
-from mpm_nodes.commands.packaged_samples import samples_folder
 from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.graph.declare import registry
+from mpm_nodes.packaged_samples import samples_folder
 from tests.selftest import graphs, kills, memory, mutants, outcomes, shot, syscalls
 from tests.selftest.__main__ import _write, main
 from tests.selftest.forks import HangingFork, in_fork

@@ -14,7 +14,7 @@ pytest.importorskip("pxr")
 READ = """
 import collections, json, random, sys
 from pathlib import Path
-from mpm_nodes.commands.packaged_samples import samples_folder
+from mpm_nodes.packaged_samples import samples_folder
 from mpm_nodes.data import InputError
 from usd_io.collider_meshes import StageMeshes
 

@@ -172,7 +172,8 @@ def execute(
                 tell_followers(evaluator, revision, remaining(span, done), parts)
             cook = _Cook(evaluator, revision, stream, parts, options)
             if out is not None and options.keep_solves:
-                evaluator.kept_solves = _kept_solves(Path(out), evaluator, options, span)
+                whole = not resume and options.again_from is None  # others go on from states, to the bytes of one cook
+                evaluator.kept_solves = _kept_solves(Path(out), evaluator, options, span, whole)
             cook.run(span, done)
             if evaluator.kept_solves is not None:
                 evaluator.kept_solves.prune()
@@ -286,8 +287,12 @@ class _Cook:
             write_solved(transaction, handed, self.outputs, _ranks(self.evaluator) if self.parts.by_ranks() else 1)
             states = self.evaluator.states(frame)
             transaction.checkpoint(states)
+            lineage = self.evaluator.lineage(frame)
+            if self.evaluator.kept_solves is not None:
+                lacking = {node: key for node, key in lineage.items() if node not in states}
+                self.evaluator.kept_solves.take_states(transaction, lacking)
             adopt_parts(self.evaluator, transaction)
-            names = transaction.commit(**self.stream.frame_figures(), lineage=self.evaluator.lineage(frame))
+            names = transaction.commit(**self.stream.frame_figures(), lineage=lineage)
         except BaseException:
             transaction.abort()
             raise
@@ -332,13 +337,13 @@ def _parts(evaluator: Evaluator, options: CookOptions, out: str | Path | None) -
     return parts
 
 
-def _kept_solves(out: Path, evaluator: Evaluator, options: CookOptions, span: tuple[int, int]) -> KeptSolves | None:
+def _kept_solves(out: Path, evaluator: Evaluator, options: CookOptions, span: tuple[int, int], takes: bool) -> KeptSolves | None:
     """Return the solves of earlier cooks; None for a cook whose solves are of another kind."""
     if options.part != "all" or options.team is not None or options.checked or not options.fuse:
         return None
     found = preflight.estimate(evaluator.plan, span[0], evaluator.kept, span[1])
     particles = sum(int(found[node.id].get("particles", 0)) for node in evaluator.plan.nodes if node.is_sequential)
-    return KeptSolves(out, evaluator.plan, (span[1] - span[0] + 1) * ROW_BYTES * particles)
+    return KeptSolves(out, evaluator.plan, (span[1] - span[0] + 1) * ROW_BYTES * particles, takes)
 
 
 def _ranks(evaluator: Evaluator) -> int:

@@ -23,8 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.data import MpmNodesError
+from mpm_nodes.graph.files.folder import Folder
+from mpm_nodes.graph.files.names import temporary
 from mpm_nodes.graph.plan.plan import Plan, PlannedNode
 from mpm_nodes.graph.revisions.clean import SOLVED_FILE, SOLVES
+from mpm_nodes.graph.revisions.records import read_manifest, read_record
+from mpm_nodes.graph.revisions.revision import list_revisions
+from mpm_nodes.graph.revisions.transaction import FrameTransaction
 from mpm_nodes.graph.values.store import ABSENT, DiskStore
 from mpm_nodes.user_files import user_folders
 
@@ -43,9 +48,11 @@ class KeptSolves:
         root: The output root.
         plan: What is cooked.
         expected: Bytes that keeping all frames takes; where it is more than a share of the free disk, nothing more is kept.
+        takes: Whether frames of earlier cooks are taken.
     """
 
-    def __init__(self, root: Path, plan: Plan, expected: int) -> None:
+    def __init__(self, root: Path, plan: Plan, expected: int, takes: bool = True) -> None:
+        self._root, self._takes = root, takes
         free = shutil.disk_usage(_there(root)).free
         self._store = DiskStore(root / SOLVES, int(SHARE * free))
         self._there = not (root / SOLVES).is_symlink()  # what a link leads to is someone else's
@@ -63,7 +70,7 @@ class KeptSolves:
 
     def find(self, node: PlannedNode, key: str) -> dict[str, Any] | None:
         """Return what a solve hands on at the frame of a lineage key; None where it is not there, or not whole."""
-        outputs = self._outputs(node) if self._there and not self._leads_on(node) else ()
+        outputs = self._outputs(node) if self._there and self._takes and not self._leads_on(node) else ()
         found = {}
         for output in outputs:
             declared = node.declaration.output(output)
@@ -75,6 +82,24 @@ class KeptSolves:
         self._used.add(self._name(key))
         self.taken += 1
         return found
+
+    def take_states(self, files: FrameTransaction, keys: Mapping[str, str]) -> None:
+        """Let a frame whose solves were taken have the checkpoints that an older revision keeps of it, where one does.
+
+        Args:
+            files: The frame.
+            keys: Lineage keys of the solves, by node.
+        """
+        for node, key in keys.items():
+            name = files.revision.checkpoint_name(files.frame, node)
+            for folder in reversed(list_revisions(self._root)):
+                facts = None if folder == files.revision.folder else _checkpoint(folder, files, name, node, key)
+                if facts is not None:
+                    with contextlib.suppress(OSError):
+                        files.revision.files.make("checkpoints")
+                        os.link(folder / name, files.revision.folder / temporary(name), follow_symlinks=False)
+                        files.adopt(name, facts)
+                        break
 
     def keep(self, node: PlannedNode, key: str, values: Mapping[str, Any]) -> None:
         """Keep what a solve hands on, if it can be stored."""
@@ -92,8 +117,8 @@ class KeptSolves:
             self._keeps = False
 
     def prune(self) -> None:
-        """Remove what this cook has neither used nor made."""
-        if not self._there:
+        """Remove what this cook has neither used nor made; one that went on from a state leaves what was before it."""
+        if not self._there or not self._takes:
             return
         for path in self._store.folder.glob(f"*{DiskStore.SUFFIX}*"):
             if SOLVED_FILE.fullmatch(path.name) and (path.name.endswith(".tmp") or path.name.partition(".")[0] not in self._used):
@@ -126,6 +151,19 @@ class KeptSolves:
 def _there(root: Path) -> Path:
     """Return the folder itself, or the nearest one above it that is there."""
     return next(each for each in (root.absolute(), *root.absolute().parents) if each.is_dir())
+
+
+def _checkpoint(folder: Path, files: FrameTransaction, name: str, node: str, key: str) -> dict[str, Any] | None:
+    """Return size and digest of a checkpoint of the same lineage, and by the same package; None where there is none."""
+    there, own = Folder(folder), files.revision.manifest
+    manifest = read_manifest(there)
+    if manifest is None or any(manifest.get(each) != own.get(each) for each in ("state_format", "package_version", "frame_offset")):
+        return None
+    record = read_record(there, f"frames/{files.number:04d}.commit.json", files.frame)
+    if record is None or record["facts"].get("lineage", {}).get(node) != key:
+        return None
+    facts: dict[str, Any] | None = record["files"].get(name)
+    return facts if facts is not None and there.size(name) == facts["bytes"] else None
 
 
 def _refers(path: Path) -> bool:

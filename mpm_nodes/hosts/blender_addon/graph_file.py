@@ -227,6 +227,8 @@ def save(tree, folder=None, objects=None):
     names = names_in_file(tree)
     document = {"format": GRAPH_FORMAT["name"], "version": GRAPH_FORMAT["version"]}
     document["settings"] = {name: knobs.value(tree, constant(knob)) for name, knob in SETTINGS.items()}
+    if document["settings"].get("resolution") == 1.0:
+        del document["settings"]["resolution"]  # as graphs without it are written
     document["nodes"] = {}
     for node in tree.nodes:
         if node.name in names:

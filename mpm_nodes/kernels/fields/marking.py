@@ -15,9 +15,10 @@ __all__ = ["mark"]
 
 
 @part
-def _mark_at(k, placement, ranges, corners, program, wanted, scratch, marks, lacking):
+def _mark_at(k, placement, ranges, corners, program, wanted, scratch, out):
     offset, stride, cell = placement
     operations, rows, uniform, numbers, grids, own = program
+    marks, lacking = out
     block, registers = ranges[k, 2], plain(scratch[k])
     cx, cy, cz = corners[block, 0], corners[block, 1], corners[block, 2]
     run_at(operations, (0, uniform), numbers, grids, 0.0, 0.0, 0.0, registers)
@@ -49,4 +50,4 @@ def mark(placement, ranges, corners, program, wanted, marks, lacking):
     mine = plain(own[0]), plain(own[1]), own[0].shape[0], marks.shape[0]
     given = (plain(operations), count, uniform, plain(numbers), (plain(grids[0]), plain(grids[1])), mine)
     out = plain(marks), plain(lacking)
-    parallel_for(_mark_at, ranges.shape[0], ((plain(offset), stride, cell), ranges, corners, given, wanted, scratch, *out))
+    parallel_for(_mark_at, ranges.shape[0], ((plain(offset), stride, cell), ranges, corners, given, wanted, scratch, out))

@@ -67,13 +67,13 @@ def project_stretches(
     """
     mean, d = radial.log_strain(s)
     o, one, half = const(mean, 0.0), const(mean, 1.0), const(mean, 0.5)
-    gained = own[0] > one
+    gained = negate(own[0] <= one)  # NaN is gained, and stays NaN
     mean = select(gained, mean + const(mean, 1.0 / 3.0) * log(own[0]), mean)
     bears = select(gained, mean <= o, _pressure(stress_of(radial.stretches(mean, (o, o, o), one), moduli)) >= o - coeffs[2])
     apart = negate(bears)  # NaN is apart, and stays NaN
     t = stress_of(radial.stretches(mean, d, one), moduli)
     size, limit = radial.norm(radial.principal_deviator(t)), coeffs[0] * _pressure(t) + coeffs[1]
-    flows = size > limit
+    flows = negate(size <= limit)  # NaN flows, and stays NaN
     if any_lane(either(apart, either(gained, flows))):
         low, high, k = o, one, one
         for _ in range(radial.HALVINGS):
@@ -89,7 +89,7 @@ def project_stretches(
                 k = select(goes_on, following, k)
                 t = stress_of(radial.stretches(mean, d, k), moduli)
                 size, limit = radial.norm(radial.principal_deviator(t)), coeffs[0] * _pressure(t) + coeffs[1]
-        k = select(apart, mean - mean, k)
+        k = select(apart, mean - mean, k) + (size - size)
         kept = radial.stretches(select(apart, mean - mean, mean), d, k)
         moved = either(apart, either(gained, flows))
         s = (select(moved, kept[0], s[0]), select(moved, kept[1], s[1]), select(moved, kept[2], s[2]))

@@ -41,6 +41,8 @@ def collect(cook):
     """
     cook_facts = facts_of(cook)
     settings = {knob["name"]: read_knob(cook, knob, (1, 1)) for knob in cook_facts["knobs"]}
+    if settings.get("resolution") == 1.0:
+        del settings["resolution"]  # as graphs without it are written
     frames = (settings["start"], settings["end"])
     network = Network()
     network.read(cook.inputGeometry(0))
