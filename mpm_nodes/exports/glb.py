@@ -127,7 +127,7 @@ def scene_as_glb(scene: Scene, frames: Sequence[int], show: str, progress: Calla
             current[shape.path] = _Shown(len(document.nodes) - 1, shape, done, done)
             runs.append(current[shape.path])
             if document.length > _LONGEST - 2**24:
-                raise InputError(f"{scene.path}: would be longer than the 4 GB of .glb files; take fewer --frames, or --every")
+                raise InputError(f"{scene.path}: would be longer than the 4 GB of .glb files; take fewer frames")
         progress(done + 1, len(frames))
     if not runs:
         raise InputError(f"{scene.path}: shows nothing in frames {frames[0]} to {frames[-1]}; take others")

@@ -43,7 +43,7 @@ DEFECTS = (
     ),
     Defect(
         "a missing file is a trace beside no problems",
-        "mpm_nodes/editor/program.py",
+        "mpm_nodes/commands/validate.py",
         "except MpmNodesError as error:  # a file",
         "except FileNotFoundError as error:  # a file",
         "tests/editor/test_stumbles.py::test_a_file_that_is_missing_is_a_problem_of_its_node",
