@@ -31,6 +31,10 @@ os.environ.setdefault("MPM_NODES_COMPILE_HELPER", "0")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# nor would what ends with its terminal do so in tests that nohup started
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
 # makes `mpm_nodes_samples` this checkout's, also where an older copy is installed
 samples_folder()
 
