@@ -176,7 +176,7 @@ def coarse_places(region: Any, body: Any, settings: GraphSettings) -> np.ndarray
 def _divided(region: Any, spacing: float) -> Iterator[tuple[float, float, int]]:
     """Yield low end, edge [m], and number of points along each axis."""
     for low, high in zip(region.low, region.high, strict=True):
-        yield float(low), float(high - low), max(round(float(high - low) / spacing), 1)
+        yield float(low), float(high - low), min(max(round(float(high - low) / spacing), 1), MOST_PLACES)
 
 
 def _analytic(shape: Any, place: np.ndarray) -> np.ndarray:
