@@ -37,19 +37,20 @@ def turning(frames: float = 24.0, speed: float = 0.0) -> BodyMotion:
 class ForcesInMovingAxes(VerificationProblem):
     """Forces and fields that move with a body act where it is and as it is turned, and still air in it goes along.
 
-    Scene: axes that turn about y at 3 rad/s, for a second: in steps of 2 ms a jelly cube of 4^3 cells that a thrust of 2 m/s^2
-        along their x accelerates; in steps of 1 ms a particle at rest in an attraction of 40 /s^2 whose centre lies 0.3 m off
-        their origin, and one 0.2 m off it in still air with a drag of 3 /s, where the origin goes along x at 0.4 m/s. A curl of
-        noise at 2,000 places, between two keys.
+    Scene: axes that turn about y at 3 rad/s, for a second, in steps of 2 ms: a jelly cube of 4^3 cells that a thrust of 2 m/s^2
+        along their x accelerates; a particle at rest in an attraction of 40 /s^2 whose centre lies 0.3 m off their origin, and
+        one 0.2 m off it in still air with a drag of 3 /s, where the origin goes along x at 0.4 m/s. A curl of noise at 2,000
+        places, between two keys.
     Exact: with the place x - i z as a complex number: the velocity a / (i W) (exp(i W t) - 1); the driven oscillator
         P exp(i W t) + A exp(i w t) + B exp(-i w t), P = 0.3 w^2 / (w^2 - W^2), at rest at 0; in the axes that only go along
         C exp(p t) + D exp(q t), p and q the roots of s^2 + k s = i k W; the noise R f(R^T (x - t)).
-    Tolerance: 1e-4 of a / W, steps take the middle of a thrust that turns; 0.5 % of 0.3 m, kicks before drifts err
-        by dt / 2; 0.5 % of 0.2 m; 1e-9.
+    Tolerance: 1e-4 of a / W, steps take the middle of a thrust that turns; 0.5 % of 0.3 m; 0.5 % of 0.2 m; 1e-9. The attraction
+        misses it: kicks before drifts err by the first order of dt, 0.8 % here and 0.4 % in steps of 1 ms.
     """
 
     name = "moving_axes"
     source = "textbook (driven oscillator, rotating frames)"
+    misses = ("place in an attraction that goes round, of its radius",)
 
     def findings(self) -> Iterator[Finding]:
         """Turn them."""
@@ -102,7 +103,7 @@ def _way(force: BodyForce, off: float, time: float) -> complex:
     columns: dict[str, Any] = {name: each[:1] for name, each in eight.attributes.items()}
     columns["position"] = np.array([[off, 0.0, 0.0]])
     start = Particles(columns, eight.materials, eight.spacing)
-    run = _on_frames(SubstepSolver(start, "explicit_apic", cell_size=CELL, gravity=(0, 0, 0), dtype=np.float64, dt_max=1e-3))
+    run = _on_frames(SubstepSolver(start, "explicit_apic", cell_size=CELL, gravity=(0, 0, 0), dtype=np.float64, dt_max=2e-3))
     run.step_context.forces = (force,)
     run.advance(time)
     x = column(run, "position")[0]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,27 +27,21 @@ class SameShot(VerificationProblem):
     Attributes:
         preset: Substeps.
         matter: Name in the library.
-        solve: Further knobs of the solve.
     """
 
     preset: ClassVar[str]
     matter: ClassVar[str]
-    solve: ClassVar[Mapping[str, Any]] = {}
     slow = True
 
     def graph(self, resolution: float) -> Graph:
         """Return the shot."""
         graph = Graph(cell_size=EDGE / CELLS, fps=FPS, start=1, end=1 + int(FPS * SECONDS), resolution=resolution)
-        matter = self.dressed(graph, graph.add("material_library", "matter", name=self.matter))
+        matter = graph.add("material_library", "matter", name=self.matter)
         middle = (0.0, DROP + 0.5 * EDGE, 0.0)
         cube = graph.add("emit_box", "cube", material=matter, size=(EDGE,) * 3, centre=middle)
         ground = graph.add("collide_plane", "ground", friction=0.5)
-        graph.add("solve", "fall", sources=[cube], colliders=[ground], substeps=self.preset, **self.solve)
+        graph.add("solve", "fall", sources=[cube], colliders=[ground], substeps=self.preset)
         return graph
-
-    def dressed(self, graph: Graph, matter: Any) -> Any:
-        """Return the matter with what else the preset needs of it."""
-        return matter
 
     def looks(self, resolution: float) -> dict[str, float]:
         """Return when it lands [s], and how its matter lies in the end: height of its centre, extents and spread [m]."""

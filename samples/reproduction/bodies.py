@@ -131,9 +131,8 @@ def floating_bodies(shot: Shot) -> list[Figure]:
     for name, (_, density) in FLOATERS.items():
         expected, share = density / 1000.0, float(np.mean(found[name]))
         text = f"Archimedes, {expected:g}"
-        figures.append(
-            Figure(f"share of the {name} below the level at the end", share, Target(expected - 0.08, expected + 0.08), text)
-        )
+        target = Target(0.95 * expected, 1.05 * expected)
+        figures.append(Figure(f"share of the {name} below the level at the end", share, target, text))
     return figures
 
 

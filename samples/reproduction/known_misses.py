@@ -50,4 +50,5 @@ KNOWN_MISSES: dict[str, tuple[str, ...]] = {
         "turns of the foot of the warm thread",
         "their rate, over (g Q^3 / nu a^8)^(1/4)",
     ),
+    "floating_bodies": tuple(f"share of the {name} below the level at the end" for name in ("cork", "wood", "ice")),
 }

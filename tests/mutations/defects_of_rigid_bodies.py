@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from defect import Defect
 
-_TESTS = "tests/solver/test_rigid_bodies.py"
+_TESTS, _JOINTS = "tests/solver/test_rigid_bodies.py", "tests/solver/test_joints.py"
 _MOMENTUM = f"{_TESTS}::test_what_a_body_loses_matter_gets"
 _COUPLING = "mpm_nodes/solver/rigid/coupling.py"
 
@@ -73,14 +73,14 @@ DEFECTS = (
         "mpm_nodes/solver/rigid/world.py",
         "        self._soften_motors(dt)\n",
         "",
-        f"{_TESTS}::test_motors_turn_their_own_joints_as_fast_as_they_should[100000.0]",
+        f"{_JOINTS}::test_motors_turn_their_own_joints_as_fast_as_they_should[100000.0]",
     ),
     Defect(
         "motors take the speeds of each other",
         "mpm_nodes/solver/rigid/world.py",
         "self._speeds[self._model.actuator(str(b)).id] = joint.speed",
         "self._speeds[np.flatnonzero(self.places == b)[0]] = joint.speed",
-        f"{_TESTS}::test_motors_turn_their_own_joints_as_fast_as_they_should[50.0]",
+        f"{_JOINTS}::test_motors_turn_their_own_joints_as_fast_as_they_should[50.0]",
     ),
     Defect(
         "a bowl is met as its hull",
