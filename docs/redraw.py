@@ -47,6 +47,8 @@ TOPICS = {
     "soap_on_water tears_of_wine beads_on_string",
 }
 """Folders of the sheets."""
+STUDIES = {"dough_on_step": "directing"}
+"""Samples whose study draws the sheet, and its folder."""
 DIRECTING: dict[str, Any] = {
     "flakes_in_wind": ((0.9, 1.5, 6.3), (0.3, 0.85, 0.0), 1.5, (480, 300)),
     "letters_goal": ((0.15, 0.5, 1.75), (0.0, 0.3, 0.0), 1.4, (480, 300)),
@@ -127,6 +129,8 @@ def _of_samples() -> Iterator[Drawn]:
     for topic, names in TOPICS.items():
         for name in names.split():
             yield _sample(f"{topic}/{name}.jpg", name, f"mpm-nodes sample {name} --engine cycles")
+    for name, topic in STUDIES.items():
+        yield _sample(f"{topic}/{name}.jpg", name, f"mpm-nodes sample {name} --study --engine cycles")
     for name in DIRECTING:
         yield _sample(f"directing/{name}.jpg", name, f"python docs/redraw.py {name}")
     yield _sample("demo.jpg", "demo", "mpm-nodes demo --engine cycles")
@@ -301,7 +305,18 @@ def _maker(drawn: Drawn) -> Callable[..., Iterator[tuple[Drawn, Any]]]:
         return _draw_strip
     if drawn.engine == "window":
         return _draw_blender
-    return _draw_hero if drawn.name == "hare" else _draw_sample
+    return _draw_hero if drawn.name == "hare" else _draw_study if drawn.name in STUDIES else _draw_sample
+
+
+def _draw_study(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Iterator[tuple[Drawn, Any]]:
+    """Draw the sheet of a study."""
+    from PIL import Image
+
+    (drawn,) = wanted
+    _command(*drawn.command.split()[1:], "--out", str(scratch / "out"), "--events", "none")
+    (path,) = scratch.glob("out/*/contact_sheet.*.png")
+    with Image.open(path) as sheet:
+        yield drawn, sheet.convert("RGB")
 
 
 def _draw_reference(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Iterator[tuple[Drawn, Any]]:

@@ -76,7 +76,14 @@ def add(command: argparse.ArgumentParser) -> None:
         help="luminance that is shown as white: hot matter glows as a black body; lower it for a longer exposure, 0 turns the glow "
         "off (default: 2000, as at dusk)",
     )
-    command.add_argument("--beside", type=Path, metavar="CACHE2", help="put a second cache beside it, from the same camera")
+    command.add_argument(
+        "--beside",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="CACHE2",
+        help="put a second cache beside it, from the same camera; again for a third",
+    )
     command.add_argument(
         "--movie", type=Path, metavar="FILE", help="play the pictures as .mp4, or as an animated .png, .webp or .gif"
     )
@@ -123,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
     picture = Picture(args.size, args.samples, args.colour_by, motion_blur, args.camera, args.show, args.surroundings, args.white)
     chosen = (wanted_frames(args, folder), args.out, args.engine, picture, progress, args.resume)
     if args.beside:
-        result = render_beside(folder, latest_revision(args.beside), *chosen)
+        result = render_beside([folder, *map(latest_revision, args.beside)], *chosen)
     else:
         result = render_cache(folder, *chosen)
     if result.message:
@@ -150,8 +157,8 @@ def wanted_frames(args: argparse.Namespace, folder: Path) -> list[int] | None:
     if args.frames is None and args.every == 1 and not (args.movie or args.flipbook):
         return None
     shared = frames_of(folder)
-    if args.beside:
-        other = frames_of(args.beside)
+    for cache in args.beside:
+        other = frames_of(cache)
         shared = range(max(shared.start, other.start), min(shared.stop, other.stop))
     if args.frames is None:
         return list(shared)[:: args.every] or None

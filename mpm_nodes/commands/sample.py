@@ -29,7 +29,8 @@ def add(command: argparse.ArgumentParser) -> None:
         "--study",
         action="store_true",
         help="spheres: cook it at two resolutions with three seeds and print whether each "
-        "rebounds; sponge_bullet: count iterations of implicit steps with each preconditioner",
+        "rebounds; sponge_bullet: count iterations of implicit steps with each preconditioner; dough_on_step: cook it at "
+        "resolutions 0.5, 1 and 2 and draw them side by side",
     )
     command.add_argument(
         "--minutes", type=real(0.0, above=True), metavar="N", help="end the cook after so long (default: 19 for --size paper)"

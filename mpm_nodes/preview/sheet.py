@@ -1,4 +1,4 @@
-"""Several pictures on one: contact sheets, and two caches side by side."""
+"""Several pictures on one: contact sheets, and caches side by side."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ WIDE = 2.0
 
 
 def contact_sheet(
-    images: Sequence[Path], labels: Sequence[str], footer: str = "", cell: int = 640, below: Sequence[Path] = ()
+    images: Sequence[Path], labels: Sequence[str], footer: str = "", cell: int = 640, below: Sequence[Path] = (), columns: int = 0
 ) -> Any:
     """Return a PIL image with all pictures, labelled, and a line below that says what they are.
 
     Pictures are at most `cell` pixels wide; of those more than twice as wide as high fewer stand side by side, each as much wider.
-    Those of `below` are small and stand in one row.
+    Those of `below` are small and stand in one row. `columns` pictures stand side by side, where it is not 0.
     """
     from PIL import Image, ImageDraw
 
     pictures = opened(images)
     along = int(np.ceil(np.sqrt(len(pictures))))
     shape = max(p.height / p.width for p in pictures)
-    if shape > TALL and len(pictures) <= IN_A_ROW:
+    if columns:
+        pass
+    elif shape > TALL and len(pictures) <= IN_A_ROW:
         columns, cell = len(pictures), round(0.75 * cell)
     else:
         columns = int(np.ceil(np.sqrt(len(pictures) * min(1.0, WIDE * shape))))
@@ -81,17 +83,18 @@ def _in_a_row(pictures: Sequence[Any], across: int) -> Any:
     return row
 
 
-def side_by_side(left: Any, right: Any, labels: tuple[str, str]) -> Any:
-    """Return one PIL image of two of the same size, each with its label below."""
+def side_by_side(pictures: Sequence[Any], labels: Sequence[str]) -> Any:
+    """Return one PIL image of pictures of the same size, each with its label below."""
     from PIL import Image, ImageDraw
 
-    both = Image.new("RGB", (left.width + GAP + right.width, max(left.height, right.height)), PAPER)
-    pen = ImageDraw.Draw(both)
-    for picture, place, label in ((left, 0, labels[0]), (right, left.width + GAP, labels[1])):
-        both.paste(picture.convert("RGB"), (place, 0))
-        line = max(11, picture.height // 20)
-        _write(pen, (place + 8, picture.height - 2 * line), label, line)
-    return both
+    across, tall = (pictures[0].width + GAP) * len(pictures) - GAP, pictures[0].height
+    row = Image.new("RGB", (across, tall), PAPER)
+    pen, line = ImageDraw.Draw(row), max(11, tall // 20)
+    for n, (picture, label) in enumerate(zip(pictures, labels, strict=True)):
+        place = n * (picture.width + GAP)
+        row.paste(picture.convert("RGB"), (place, 0))
+        _write(pen, (place + 8, tall - 2 * line), label, line)
+    return row
 
 
 def _write(pen: Any, place: tuple[int, int], text: str, size: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mpm_nodes.data import InputError
 from mpm_nodes.data.suggestions import nearest
-from mpm_nodes_samples.reproduction import bodies, directed, figures, melting, phases, viscoelastic
+from mpm_nodes_samples.reproduction import bodies, directed, figures, melting, phases, resolutions, viscoelastic
 from mpm_nodes_samples.reproduction.entries import Camera, PaperSize, Sample
 from mpm_nodes_samples.reproduction.tension_index import TENSION
 
@@ -309,6 +309,14 @@ SAMPLES: dict[str, Sample] = {
             None,
             bodies.floating_bodies,
             camera=Camera((0.5, 0.5, 1.12), (0.0, 0.15, 0.0), 1.42, (640, 480)),
+        ),
+        Sample(
+            "dough_on_step",
+            "A ball of dough falls on the edge of a step and slumps over it; --study cooks it at three resolutions.",
+            "chosen here",
+            None,
+            resolutions.dough_on_step,
+            camera=Camera((0.5, 0.5, 0.75), (-0.01, 0.12, 0.0), 1.7, (400, 320)),
         ),
     )
 }

@@ -174,6 +174,27 @@ DEFECTS = (
         "tests/samples/test_foam_samples.py::test_it_cooks_draws_and_measures",
     ),
     Defect(
+        "speeds of a shot in slow motion are taken for those of the matter",
+        "samples/reproduction/resolutions.py",
+        ".mean(dtype=float)) / shot.time_scale",
+        ".mean(dtype=float))",
+        "tests/samples/test_resolutions.py::test_it_lands_when_it_has_lost_a_twentieth_of_its_momentum",
+    ),
+    Defect(
+        "a study of resolutions cooks one of them",
+        "samples/reproduction/resolutions.py",
+        'f"settings.resolution={resolution:g}"',
+        '"settings.resolution=1"',
+        "tests/samples/test_resolutions.py::test_the_study_cooks_each_resolution_and_draws_a_sheet",
+    ),
+    Defect(
+        "the third of three pictures has the second's name",
+        "mpm_nodes/preview/sheet.py",
+        "_write(pen, (place + 8, tall - 2 * line), label, line)",
+        "_write(pen, (place + 8, tall - 2 * line), labels[min(n, 1)], line)",
+        "tests/preview/test_render_options.py::test_caches_stand_side_by_side_from_one_camera",
+    ),
+    Defect(
         "written velocities per simulated second",
         "mpm_nodes/graph/time/clock.py",
         "if pace == 1.0:\n        return columns",

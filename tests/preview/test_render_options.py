@@ -171,20 +171,27 @@ def test_resume_renders_what_is_missing_damaged_or_different(cache: Path, tmp_pa
     assert again(picture=Picture(SIZE, shutter=0.5)) == 0 and again(resume=False) == 0 and made == [1, 2, 3]
 
 
-def test_two_caches_stand_side_by_side_from_one_camera(cache: Path, tmp_path: Path):
-    """Same cache twice: both halves are equal but for the names; a cache without a common frame is refused."""
-    made = render_beside(cache, cache / "r002" / "shot.usda", [2, 4], tmp_path / "png", "splat", SMALL)
+def test_caches_stand_side_by_side_from_one_camera(cache: Path, tmp_path: Path):
+    """Same cache three times: all parts are equal but for the names; a cache without a common frame is refused."""
+    caches = [cache, cache / "r002" / "shot.usda", cache]
+    made = render_beside(caches, [2, 4], tmp_path / "png", "splat", SMALL, names=("one", "two", "three"))
     assert [path.name for path in made.images] == ["beside.frame.0002.splat.png", "beside.frame.0004.splat.png"]
-    both = pixels(made.images[0])
-    assert both.shape == (60, 2 * 80 + 6, 3)
-    assert (both[:30, :80] == both[:30, 86:]).all()
-    assert np.abs(both[:, :80] - pixels(tmp_path / "png/left/frame.0002.splat.png")).mean() < 8.0  # but for the name
+    row = pixels(made.images[0])
+    assert row.shape == (60, 3 * 80 + 2 * 6, 3)
+    assert (row[:30, :80] == row[:30, 86:166]).all() and (row[:30, :80] == row[:30, 172:]).all()
+    assert made.footer == "one beside two beside three, splat"
+    below = [row[30:, 86 * n : 86 * n + 80] for n in range(3)]
+    assert (below[0] != below[1]).any() and (below[1] != below[2]).any()  # each has its own name
+    assert np.abs(row[:, :80] - pixels(tmp_path / "png/1/frame.0002.splat.png")).mean() < 8.0
+    sheet = pixels(made.contact_sheet)
+    assert sheet.shape[1] == row.shape[1] + 12 and sheet.shape[0] > 2 * 60  # a frame below the other
+    assert len(render_beside(caches[:2], [2], tmp_path / "pair", "splat", SMALL).images) == 1
     write_cache(tmp_path / "later")
     text = (tmp_path / "later" / "r002" / "shot.usda").read_text()
     late = text.replace("startTimeCode = 1\n", "startTimeCode = 11\n").replace("endTimeCode = 5", "endTimeCode = 15")
     (tmp_path / "later" / "r002" / "shot.usda").write_text(late)
     with pytest.raises(InputError, match="hold no frame in common"):
-        render_beside(cache, tmp_path / "later", None, tmp_path / "png", "splat", SMALL)
+        render_beside([cache, tmp_path / "later"], None, tmp_path / "png", "splat", SMALL)
 
 
 @pytest.mark.parametrize("ending", [".png", ".webp", ".gif", ".mp4"])
