@@ -31,6 +31,7 @@ from mpm_nodes.kernels.level_sets.level_set import (
     OWN_SPEED,
     PLATE,
     PLATES,
+    POSE,
     RULE,
     SHEETS,
     SIZES,
@@ -270,6 +271,21 @@ class ColliderSet(Store):
             return
         self.place_for_bodies(step.time, step.dt)
         self.rigid.begin_move(step)
+
+    def turn_rigid_bodies(self, twists: np.ndarray, centres: np.ndarray) -> None:
+        """Let the bodies that move by themselves have other velocities where they are, until all are posed.
+
+        Kernels find the velocity of a body by how its pose changes: the first one is set so that it is v + w x r.
+
+        Args:
+            twists: Velocities (v, w), shape (n, 6) [m/s, rad/s].
+            centres: What they turn about, shape (n, 3) [m].
+        """
+        assert self.rigid is not None
+        for b, twist, centre in zip(self.rigid.world.places, twists, centres - self.origin, strict=True):
+            turn, shift = self._real[b, POSE + 12 : POSE + 21].reshape(3, 3), self._real[b, POSE + 21 : POSE + 24]
+            self._real[b, POSE : POSE + 9] = (turn - self._dt * np.cross(twist[3:], turn.T).T).ravel()
+            self._real[b, POSE + 9 : POSE + 12] = shift - self._dt * (twist[:3] + np.cross(twist[3:], shift - centre))
 
     @contextmanager
     def posed_at(self, time: float) -> Iterator[None]:

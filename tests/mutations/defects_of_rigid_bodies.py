@@ -6,6 +6,8 @@ from defect import Defect
 
 _TESTS, _JOINTS = "tests/solver/test_rigid_bodies.py", "tests/solver/test_joints.py"
 _MOMENTUM = f"{_TESTS}::test_what_a_body_loses_matter_gets"
+_PROJECTED = "tests/physics/projection/test_moved_bodies.py"
+_FACES = "mpm_nodes/physics/projection/numerics/impulses_on_bodies.py"
 _COUPLING = "mpm_nodes/solver/rigid/coupling.py"
 
 DEFECTS = (
@@ -130,5 +132,26 @@ DEFECTS = (
         "body.mass / volume:.4g",
         "1000.0:.4g",
         "tests/hosts/test_blender_rigid_bodies.py::test_active_bodies_move_in_a_solve",
+    ),
+    Defect(
+        "the pressure of cells that bodies cut pushes nothing",
+        _FACES,
+        "impulses = -pressed[points]",
+        "impulses = -0.0 * pressed[points]",
+        f"{_PROJECTED}::test_what_a_body_loses_matter_gets",
+    ),
+    Defect(
+        "what shape and viscosity gave is lost when the pressure pushes",
+        "mpm_nodes/solver/rigid/agreement.py",
+        "bodies.move(given + impulses)",
+        "bodies.move(impulses)",
+        f"{_PROJECTED}::test_what_a_body_loses_matter_gets",
+    ),
+    Defect(
+        "faces do not see how bodies move otherwise",
+        "mpm_nodes/solver/colliders.py",
+        "shift - self._dt * (twist[:3] + ",
+        "shift - self._dt * (0.0 * twist[:3] + ",
+        f"{_PROJECTED}::test_a_light_ball_rises_as_fast_as_potential_flow_lets_it",
     ),
 )

@@ -326,6 +326,7 @@ class StageDeclaration(Declaration):
         shared: Whether it gives the same on several ranks, though it looks beyond one particle.
         of_materials: Members of materials that it reads, of those that laws do not read themselves.
         passes: Its work besides iterations, in passes over the particles (`costs`).
+        moves_bodies: Knobs with which it does not move rigid bodies; None: it never does (`moves_rigid_bodies`).
     """
 
     domains: tuple[DomainPort, ...] = ()
@@ -343,6 +344,7 @@ class StageDeclaration(Declaration):
     shared: bool = False
     of_materials: tuple[str, ...] = ()
     passes: float = 0.1
+    moves_bodies: tuple[str, ...] | None = None
 
     def fragments_for(self, knobs: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return its fragments with these knobs."""

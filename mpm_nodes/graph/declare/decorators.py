@@ -199,6 +199,16 @@ def joins_copies(function: F) -> F:
     return function
 
 
+def moves_rigid_bodies(*without: str) -> Callable[[F], F]:
+    """Declare, above `stage`, that a stage moves rigid bodies by what matter gives them, but where one of these knobs is on."""
+
+    def decorate(function: F) -> F:
+        function.declaration = dataclasses.replace(function.declaration, moves_bodies=without)  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
 def shared_among_ranks(function: F) -> F:
     """Declare, above `stage`, that a stage gives the same on several ranks: it knows of them, or what is around it sees to that.
 

@@ -36,6 +36,8 @@ class RigidBodies(Store):
         turns: Quaternions (w, x, y, z) of the bodies' frames then, shape (2, n, 4).
         places: Places of the bodies' frames then [m], shape (2, n, 3).
         slope: What implicit substeps have learnt of how matter answers (`implicit_coupling`), square; empty: nothing.
+        slopes: The same of the stages that meet bodies one after the other (`agreement`), by their names.
+        given: Impulses of the matter that earlier stages of the substep have found, and their moments, shape (n, 6) [N s, N m s].
     """
 
     lasts = True
@@ -55,6 +57,12 @@ class RigidBodies(Store):
         self._fallen: set[str] = set()
         self._moves = False
         self.slope = np.zeros((0, 0))
+        self.slopes: dict[str, np.ndarray] = {}
+        self.given = np.zeros((len(self.names_of_bodies), 6))
+
+    def has_moved(self, step: StepContext) -> bool:
+        """Whether a stage has moved the bodies through a substep already."""
+        return bool((self.times == (step.time, step.time + step.dt)).all())
 
     @property
     def world(self) -> RigidWorld:
@@ -94,6 +102,7 @@ class RigidBodies(Store):
         else:
             self.world.go_on()
         self._moves = True
+        self.given[:] = 0.0
         time, dt, self._dt, self._gravity = step.time, step.dt, step.dt, step.gravity
         self._pushed = np.zeros((len(self.names_of_bodies), 6))
         if step.forces:
@@ -138,7 +147,8 @@ class RigidBodies(Store):
         """See `Store`."""
         tables = {"state": self._state(), "turns": self.turns, "places": self.places, "times": self.times}
         tables |= {"first turns": self._first[0], "first places": self._first[1], "carried": self._carried}
-        tables["slope"] = self.slope
+        tables |= {"slope": self.slope, "given": self.given}
+        tables |= {f"slope {name}": slope for name, slope in self.slopes.items()}
         return Saved({}, {}, {name: table.copy() if copy else table for name, table in tables.items()})
 
     def restore(self, saved: Saved) -> None:
@@ -147,6 +157,8 @@ class RigidBodies(Store):
         self.turns, self.places, self.times = (saved.tables[name].copy() for name in ("turns", "places", "times"))
         self._first = saved.tables["first turns"].copy(), saved.tables["first places"].copy()
         self._carried, self.slope = saved.tables["carried"].copy(), saved.tables["slope"].copy()
+        self.given = saved.tables["given"].copy() if "given" in saved.tables else np.zeros_like(self._carried)
+        self.slopes = {name[6:]: table.copy() for name, table in saved.tables.items() if name.startswith("slope ")}
         if self._world is not None:
             self._world.come_back(self._restored)
 

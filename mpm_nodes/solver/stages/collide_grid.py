@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
-from mpm_nodes.graph.declare import joins_copies, shared_among_ranks, stage
+from mpm_nodes.graph.declare import joins_copies, moves_rigid_bodies, shared_among_ranks, stage
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.contact_forces import CONTACT_FORCES
 from mpm_nodes.solver.forces_on_bodies import tell_forces
@@ -12,6 +12,7 @@ from mpm_nodes.solver.grid import GridStore
 
 @shared_among_ranks
 @joins_copies
+@moves_rigid_bodies()
 @stage(label="Collide Grid", facts=(CONTACT_FORCES,))
 def collide_grid(
     grid: A[GridStore, Reads("velocity", "mass", "position"), Writes("velocity")],

@@ -23,7 +23,7 @@ from mpm_nodes.data import (
     Unitless,
     Writes,
 )
-from mpm_nodes.graph.declare import costs, joins_copies, reads_of_materials, shared_among_ranks, stage
+from mpm_nodes.graph.declare import costs, joins_copies, moves_rigid_bodies, reads_of_materials, shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import OwnLoops
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.materials.implicit_fragments import loops_of_energy
@@ -120,6 +120,7 @@ def viscous_energy(
 @costs(18.0)
 @shared_among_ranks
 @joins_copies
+@moves_rigid_bodies()
 @stage(label="Minimise Energy", facts=(SOLVED, CHOSEN, CONTACT_FORCES), limits=(UNSOLVED,))
 def minimise_energy(
     particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE), Writes("velocity_gradient")],

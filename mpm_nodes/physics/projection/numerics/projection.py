@@ -20,6 +20,7 @@ from mpm_nodes.physics.projection.kernels import (
     solid_faces,
     velocity_extrapolation,
 )
+from mpm_nodes.physics.projection.kernels.pressure import Fields
 from mpm_nodes.physics.projection.numerics.coupling import Coupling
 from mpm_nodes.physics.projection.numerics.face_contacts import EXTENSIONS, FaceContacts, OpenFaces, SolidFaces, clinging_to
 from mpm_nodes.physics.projection.numerics.ghost_faces import GhostFaces
@@ -74,6 +75,8 @@ class Projected:
         settled: Whether the contacts were found in them.
         divergence: Largest |div v| of interior cells afterwards [1/s].
         pockets: Parts of the interior without a free surface.
+        fields: What it worked on.
+        rank: Which faces follow others, as `velocity_extrapolation.extend` left it.
         coupled: How the solve of shape and pressure together went, None where there was none.
     """
 
@@ -82,6 +85,8 @@ class Projected:
     kind: np.ndarray
     divergence: float
     pockets: int
+    fields: Fields
+    rank: np.ndarray
     solves: int = 1
     settled: bool = True
     coupled: Solution | None = None
@@ -142,7 +147,8 @@ def project_faces(
         solver.joined.part(fields, solver.slip, solver.p, solver.before)
     worst = float(np.abs(found).max(initial=0.0))
     coupled = coupling.solution if coupling is not None else None
-    return Projected(solver.solution, solver.pressure, fields.kind, worst, len(solver.pockets), solves, settled, coupled)
+    pockets = len(solver.pockets)
+    return Projected(solver.solution, solver.pressure, fields.kind, worst, pockets, fields, rank, solves, settled, coupled)
 
 
 def _give_volumes(

@@ -37,14 +37,18 @@ class SolidInWater:
     def rise(self) -> float:
         """Return the speed of a ball of rest, after five steps, over that of a potential flow."""
         radius, middle = self.size * CELL, CELL * (0.5 * self.wide + np.array(self.shift))
-        water = self._water(self.wide, lambda x: np.linalg.norm(x - middle, axis=1) > radius)
+        water = self.water(self.wide, lambda x: np.linalg.norm(x - middle, axis=1) > radius)
         run = self._solver(water, ball(self._rubber(), middle, radius, CELL))
         run.advance(STEP)
+        return self._mean(run, "velocity") / self.speed
+
+    @property
+    def speed(self) -> float:
+        """Speed of a ball in a potential flow after a step [m/s]."""
         # added mass of a ball in a spherical vessel of the box's volume (Lamb 1932, section 93)
         ratio = 4.0 / 3.0 * np.pi * (self.size / self.wide) ** 3
         added = 0.5 * WATER * (1.0 + 2.0 * ratio) / (1.0 - ratio)
-        exact = (WATER - self.density) / (self.density + added) * GRAVITY * STEP
-        return self._mean(run, "velocity") / exact
+        return float((WATER - self.density) / (self.density + added) * GRAVITY * STEP)
 
     def depth(self) -> float:
         """Return the share of a cube that is below the level of the water, at rest."""
@@ -52,7 +56,7 @@ class SolidInWater:
         area = (self.wide * CELL) ** 2
         level = deep * CELL + share * edge**3 / area
         middle = np.array([0.5 * self.wide * CELL, level + (0.5 - share) * edge, 0.5 * self.wide * CELL])
-        water = self._water(deep + 2, lambda x: (np.abs(x - middle) > 0.5 * edge).any(axis=1) & (x[:, 1] < level))
+        water = self.water(deep + 2, lambda x: (np.abs(x - middle) > 0.5 * edge).any(axis=1) & (x[:, 1] < level))
         run = self._solver(water, block(self._rubber(), middle - 0.5 * edge, middle + 0.5 * edge, CELL))
         run.advance(1.0)
         settle(run, 1.0, 3.0)
@@ -62,7 +66,8 @@ class SolidInWater:
     def _rubber(self) -> Material:
         return material("neo_hookean", self.density, youngs_modulus=4e5, poisson_ratio=0.3)
 
-    def _water(self, high: int, kept: Callable[[np.ndarray], np.ndarray]) -> Particles:
+    def water(self, high: int, kept: Callable[[np.ndarray], np.ndarray]) -> Particles:
+        """Return the water of the box up to a height [cells], where its places [m] are kept."""
         whole = block(material("liquid", WATER), (0, 0, 0), CELL * np.array([self.wide, high, self.wide]), CELL)
         mine = kept(np.asarray(whole.attributes["position"], float))
         return Particles({name: values[mine] for name, values in whole.attributes.items()}, whole.materials, whole.spacing)

@@ -24,8 +24,9 @@ from mpm_nodes.data import (
     Writes,
 )
 from mpm_nodes.data import Kernel as Spline
-from mpm_nodes.graph.declare import costs, reads_of_materials, stage
+from mpm_nodes.graph.declare import costs, moves_rigid_bodies, reads_of_materials, stage
 from mpm_nodes.kernels.algebra import mat3
+from mpm_nodes.kernels.algebra.krylov import Solution
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes
 from mpm_nodes.materials.isochoric import DILATION, volume_changes
@@ -33,7 +34,8 @@ from mpm_nodes.materials.isochoric import STRESS as ISOCHORIC_STRESS
 from mpm_nodes.materials.values import Symmetric
 from mpm_nodes.physics.projection.kernels import face_vectors
 from mpm_nodes.physics.projection.numerics.face_step import FaceStep
-from mpm_nodes.physics.projection.numerics.projection import ProjectionSettings, project_faces
+from mpm_nodes.physics.projection.numerics.impulses_on_bodies import MET, FacesAndBodies, meet, move_bodies
+from mpm_nodes.physics.projection.numerics.projection import Projected, ProjectionSettings, project_faces
 from mpm_nodes.physics.projection.numerics.shape_response import ShapeResponse
 from mpm_nodes.physics.projection.numerics.slipping import JoinedFaces
 from mpm_nodes.solver.bound_law import BoundLaw
@@ -271,7 +273,8 @@ def advance_faces(
 
 
 @costs(6.0)
-@stage(label="Semi-Implicit Faces", facts=(SHEARED,))
+@moves_rigid_bodies()
+@stage(label="Semi-Implicit Faces", facts=(SHEARED, MET))
 def semi_implicit_faces(
     particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE)],
     staggered: A[StaggeredStore, Reads(*_faces("momentum", "mass", "force")), Writes(*_faces("velocity"))],
@@ -295,13 +298,21 @@ def semi_implicit_faces(
         tolerance: Residual of the linear solve over that of no velocity, by mass; at least 4 units of rounding of the float type.
         iterations: Iterations of the linear solve at most.
     """
+    move_bodies(colliders, step)
     if not staggered.count:
         return
     _advance(staggered, step)
     if not any(law.moduli.shear > 0.0 or law.viscosity > 0.0 for law, _ in particles.runs()):
         return
     colliders.pose(step.time, step.time + step.dt)
-    found = FaceStep(particles, staggered, colliders, step.dt, beta).solve(tolerance, iterations, step.check_cancel)
+
+    def solve() -> Solution:
+        return FaceStep(particles, staggered, colliders, step.dt, beta).solve(tolerance, iterations, step.check_cancel)
+
+    def given(faces: FacesAndBodies, _: Solution) -> np.ndarray:
+        return faces.given_by_shape(ShapeResponse(particles, staggered, step.dt, beta))
+
+    found = meet(colliders, staggered, step, "shape", solve, given)
     step.tell(SHEARED, iterations=found.iterations, unsolved=int(not found.converged))
 
 
@@ -318,10 +329,11 @@ def _wire_particles(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict
 
 
 @costs(8.0)
+@moves_rigid_bodies("slip", "coupled")
 @stage(
     label="Project Velocity",
     version=2,
-    facts=(PROJECTED,),
+    facts=(PROJECTED, MET),
     limits=(
         Limit(
             "shear wave", _shear_wave_step, cure="take a softer material, set project_velocity.coupled where matter hardly moves"
@@ -381,6 +393,7 @@ def project_velocity(
             falls; those that it finds to be thin push and do not pull.
         slip: Give liquids and what keeps its shape velocities of their own: a liquid then slips on it, and is not dragged along.
     """
+    move_bodies(colliders, step)
     if not staggered.count:
         return
     colliders.pose(step.time, step.time + step.dt)
@@ -389,24 +402,27 @@ def project_velocity(
         what = "coupled" if coupled else "stages that move heat"
         raise MpmNodesError(f"project_velocity: slip and {what} do not go together yet; turn slip off")
     joined = JoinedFaces(staggered) if slip and len(np.unique(staggered.grid.body)) > 1 else None
-    done = project_faces(
-        staggered if joined is None else joined,
-        colliders,
-        step.dt,
-        ProjectionSettings(
-            volume_correction,
-            control_volumes,
-            tolerance,
-            iterations,
-            step.gravity,
-            contact_solves,
-            coupled_tolerance,
-            coupled_iterations,
-            sparse_liquids,
-        ),
-        step.check_cancel,
-        ShapeResponse(particles, staggered, step.dt, beta) if coupled and firm else None,
+    settings = ProjectionSettings(
+        volume_correction,
+        control_volumes,
+        tolerance,
+        iterations,
+        step.gravity,
+        contact_solves,
+        coupled_tolerance,
+        coupled_iterations,
+        sparse_liquids,
     )
+
+    def project() -> Projected:
+        response = ShapeResponse(particles, staggered, step.dt, beta) if coupled and firm else None
+        grid = staggered if joined is None else joined
+        return project_faces(grid, colliders, step.dt, settings, step.check_cancel, response)
+
+    def given(faces: FacesAndBodies, found: Projected) -> np.ndarray:
+        return faces.given_by_pressure(found.fields, found.pressure, found.rank)
+
+    done = meet(colliders, staggered, step, "pressure", project, given)
     staggered.pack("pressure", done.pressure if joined is None else joined.spread(done.pressure))
     step.tell(
         PROJECTED,
