@@ -9,8 +9,8 @@
 
 d = W J(d). To iterate that diverges where A is heavier than the body: a light ball in water swings ever more. Newton's method takes
 A from solves with bodies that move a little otherwise, one for each direction, all bodies at once; Broyden's updates carry it on,
-through the substeps, since it changes little. Whatever round is the last, a body takes the impulses that matter gave: momentum is
-kept to rounding.
+through the substeps, since it changes little. The search begins at the change of the substep before, over the time: what rests or
+floats is found at once. Whatever round is the last, a body takes the impulses that matter gave: momentum is kept to rounding.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mpm_nodes.data import StepContext
 from mpm_nodes.solver.rigid.bodies import RigidBodies
 
 __all__ = ["Agreement", "agree"]
@@ -61,19 +62,19 @@ class _State:
         return float(np.abs(self.off).max())
 
 
-def agree(bodies: RigidBodies, solved: Callable[[np.ndarray], np.ndarray], cell_speed: float, name: str) -> Agreement:
+def agree(bodies: RigidBodies, solved: Callable[[np.ndarray], np.ndarray], step: StepContext, name: str) -> Agreement:
     """Solve a stage until the bodies move as matter lets them; they have moved by `bodies.given` so far, to which J is added.
 
     Args:
         bodies: The bodies, moved through the substep.
         solved: Solves with bodies of the velocities (v, w), shape (n, 6), and returns J, shape (n, 6).
-        cell_speed: A cell in a substep [m/s].
-        name: Of the stage, by which `bodies.slopes` remembers how matter answers.
+        step: The substep.
+        name: Of the stage, by which `bodies` remembers how matter answered.
     """
     world = bodies.world
     alone, inverse, given, count = world.twists(), world.inverse_masses(), bodies.given.copy(), len(world.places)
     reach = np.stack([np.ones(count), world.reach], axis=1).repeat(3, axis=1)
-    solves = 0
+    solves, cell_speed = 0, step.cell_size / step.dt
 
     def at(change: np.ndarray) -> _State:
         nonlocal solves
@@ -97,7 +98,7 @@ def agree(bodies: RigidBodies, solved: Callable[[np.ndarray], np.ndarray], cell_
         size = 6 * count
         return np.asarray(-np.eye(size) - reach.reshape(-1, 1) * (inverse @ held.reshape(size, size)))
 
-    now = at(np.zeros(6 * count))
+    now = at(step.dt * bodies.pushes[name].ravel() if name in bodies.pushes else np.zeros(6 * count))
     best, fresh = now, False
     for _ in range(ROUNDS):
         if now.agrees:
@@ -105,14 +106,14 @@ def agree(bodies: RigidBodies, solved: Callable[[np.ndarray], np.ndarray], cell_
         if bodies.slopes.get(name, np.zeros((0, 0))).shape != (now.off.size, now.off.size):
             bodies.slopes[name], fresh = measured(now), True
         slope = bodies.slopes[name]
-        step = -np.linalg.solve(slope, now.off)
-        there = at(now.change + step)
-        bodies.slopes[name] = slope + np.outer(there.off - now.off - slope @ step, step) / (step @ step)
+        move = -np.linalg.solve(slope, now.off)
+        there = at(now.change + move)
+        bodies.slopes[name] = slope + np.outer(there.off - now.off - slope @ move, move) / (move @ move)
         if not fresh and not there.agrees and there.length > WORSE * now.length:
             del bodies.slopes[name]
         now = there
         best = now if now.length < best.length else best
     if best is not now:
         now = at(best.change)
-    bodies.given = given + now.impulses
+    bodies.given, bodies.pushes[name] = given + now.impulses, now.change.reshape(count, 6) / step.dt
     return Agreement(solves, now.agrees)

@@ -37,6 +37,8 @@ class RigidBodies(Store):
         places: Places of the bodies' frames then [m], shape (2, n, 3).
         slope: What implicit substeps have learnt of how matter answers (`implicit_coupling`), square; empty: nothing.
         slopes: The same of the stages that meet bodies one after the other (`agreement`), by their names.
+        pushes: How fast matter changed the bodies' velocities in them, in the substep before, times the bodies' reach, shape (n, 6)
+            [m/s^2].
         given: Impulses of the matter that earlier stages of the substep have found, and their moments, shape (n, 6) [N s, N m s].
     """
 
@@ -57,7 +59,7 @@ class RigidBodies(Store):
         self._fallen: set[str] = set()
         self._moves = False
         self.slope = np.zeros((0, 0))
-        self.slopes: dict[str, np.ndarray] = {}
+        self.slopes, self.pushes = dict[str, np.ndarray](), dict[str, np.ndarray]()
         self.given = np.zeros((len(self.names_of_bodies), 6))
 
     def has_moved(self, step: StepContext) -> bool:
@@ -149,6 +151,7 @@ class RigidBodies(Store):
         tables |= {"first turns": self._first[0], "first places": self._first[1], "carried": self._carried}
         tables |= {"slope": self.slope, "given": self.given}
         tables |= {f"slope {name}": slope for name, slope in self.slopes.items()}
+        tables |= {f"push {name}": push for name, push in self.pushes.items()}
         return Saved({}, {}, {name: table.copy() if copy else table for name, table in tables.items()})
 
     def restore(self, saved: Saved) -> None:
@@ -158,7 +161,9 @@ class RigidBodies(Store):
         self._first = saved.tables["first turns"].copy(), saved.tables["first places"].copy()
         self._carried, self.slope = saved.tables["carried"].copy(), saved.tables["slope"].copy()
         self.given = saved.tables["given"].copy() if "given" in saved.tables else np.zeros_like(self._carried)
-        self.slopes = {name[6:]: table.copy() for name, table in saved.tables.items() if name.startswith("slope ")}
+        for known, prefix in ((self.slopes, "slope "), (self.pushes, "push ")):
+            known.clear()
+            known.update((name[len(prefix) :], table.copy()) for name, table in saved.tables.items() if name.startswith(prefix))
         if self._world is not None:
             self._world.come_back(self._restored)
 

@@ -83,7 +83,7 @@ def meet(
         found[:] = [solve()]
         return given(faces, found[0])
 
-    met = agree(faces.bodies, solved, step.cell_size / step.dt, name)
+    met = agree(faces.bodies, solved, step, name)
     colliders.pose(step.time, step.time + step.dt)
     step.tell(MET, solves=met.solves, unsettled=int(not met.agrees))
     return found[0]
