@@ -38,6 +38,7 @@ COMMANDS = (
     "verify",
     "bench",
     "render",
+    "plot",
     "export",
     "check",
     "clean",

@@ -311,6 +311,12 @@ class Scene:
         return _numbers(self.stage.GetPrimAtPath(path), name, frame)
 
     @_told
+    def vectors(self, path: str, name: str, frame: int) -> np.ndarray | None:
+        """Return the vectors of an attribute of one prim, turned to our axes and in SI units, shape (n, 3); None without them."""
+        found = _columns(self.stage.GetPrimAtPath(path), name, frame)
+        return None if found is None or found.shape[1] != 3 else found @ self.to_metres[:3, :3].T
+
+    @_told
     def attribute_names(self, frame: int) -> list[str]:
         """Return the names of the attributes that points or surfaces of matter carry, sorted."""
         from pxr import UsdGeom
@@ -422,6 +428,14 @@ def _is_floor(prim: Any) -> bool:
 
 def _numbers(prim: Any, name: str, frame: int) -> np.ndarray | None:
     """Return one number a point of a primvar or attribute, or None."""
+    column = _columns(prim, name, frame)
+    if column is None:
+        return None
+    return column[:, 0] if column.shape[1] == 1 else np.linalg.norm(column, axis=1)
+
+
+def _columns(prim: Any, name: str, frame: int) -> np.ndarray | None:
+    """Return the values of a primvar or attribute, shape (n, components), or None."""
     from pxr import UsdGeom
 
     from usd_io.intact import refuse_damaged
@@ -436,8 +450,7 @@ def _numbers(prim: Any, name: str, frame: int) -> np.ndarray | None:
         values = prim.GetAttribute(usd).Get(frame) if prim.GetAttribute(usd) else None
     if values is None or not len(values):
         return None
-    column = np.array(values, np.float64).reshape(len(values), -1)
-    return column[:, 0] if column.shape[1] == 1 else np.linalg.norm(column, axis=1)
+    return np.array(values, np.float64).reshape(len(values), -1)
 
 
 def _is_cloud(prim: Any) -> bool:

@@ -18,11 +18,22 @@ from defects_of_contacts import DEFECTS as OF_CONTACTS
 from defects_of_fields import DEFECTS as OF_FIELDS
 from defects_of_kernels import DEFECTS as OF_KERNELS
 from defects_of_nodes import DEFECTS as OF_NODES
+from defects_of_plots import DEFECTS as OF_PLOTS
 from defects_of_rigid_bodies import DEFECTS as OF_RIGID_BODIES
 from defects_of_solver import DEFECTS as OF_SOLVER
 from defects_of_the_editor import DEFECTS as OF_THE_EDITOR
 
-DEFECTS = (*OF_KERNELS, *OF_CONTACTS, *OF_ATTACHMENTS, *OF_FIELDS, *OF_SOLVER, *OF_RIGID_BODIES, *OF_NODES, *OF_THE_EDITOR)
+DEFECTS = (
+    *OF_KERNELS,
+    *OF_CONTACTS,
+    *OF_ATTACHMENTS,
+    *OF_FIELDS,
+    *OF_SOLVER,
+    *OF_RIGID_BODIES,
+    *OF_NODES,
+    *OF_PLOTS,
+    *OF_THE_EDITOR,
+)
 ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("mpm_nodes", "usd_io", "samples", "tests", "docs", "hda_specs", "pyproject.toml", "README.md", "CHANGELOG.md")
 FAILED = 1
