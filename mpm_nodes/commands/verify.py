@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -27,21 +28,36 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument("--strict", action="store_true", help="exit with 1 for known misses, too")
     command.add_argument("--law", metavar="LAW", help="check this law instead: its id, or the Python file of a law of your own")
     command.add_argument("--json", type=Path, metavar="FILE", help="write the records as a JSON list")
+    command.add_argument(
+        "--plots",
+        type=Path,
+        metavar="DIR",
+        help="draw each check into DIR as PNG and SVG: curves over closed forms, and each difference over its tolerance",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the checks; 1 when one fails that is not known to."""
     from mpm_nodes import verification
+    from mpm_nodes.data import MpmNodesError
     from mpm_nodes.graph.declare import registry
 
     if args.list:
         print(listed("verify", topics_of(verification.topics()), args.names))
         return 0
+    finished = None
+    if args.plots:
+        from mpm_nodes.plots.check_pictures import check_folder, draw_check
+
+        if args.law:
+            raise MpmNodesError("verify: --plots draws checks, and not those of a law; leave one of --law and --plots away")
+        check_folder(args.plots)
+        finished = functools.partial(draw_check, args.plots)
     if args.law:
         registry.default()  # files on MPM_NODES_PATH may register laws
         found = verification.run_law(args.law, show_record)
     else:
-        found = verification.run(args.names, fast=args.fast or None, all=args.all, progress=show_record)
+        found = verification.run(args.names, fast=args.fast or None, all=args.all, progress=show_record, finished=finished)
     records = [_as_dict(record) for record in found]
     print(table(records))
     for record in records:

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.data.suggestions import nearest
 from mpm_nodes.physics import all_physics
-from mpm_nodes.verification.contract import Finding, Record, VerificationProblem, registered
+from mpm_nodes.verification.contract import Curve, Finding, Record, VerificationProblem, registered
 
-__all__ = ["Finding", "Record", "VerificationProblem", "problems", "run", "run_law", "topics"]
+__all__ = ["Curve", "Finding", "Record", "VerificationProblem", "problems", "run", "run_law", "topics"]
 
 _MODULES = (
     "transfers",
@@ -81,6 +81,7 @@ def run(
     fast: bool | None = None,
     all: bool | None = None,
     progress: Callable[[Record], None] | None = None,
+    finished: Callable[[VerificationProblem, list[Record]], None] | None = None,
 ) -> list[Record]:
     """Run problems and return their records, one per number checked.
 
@@ -89,6 +90,7 @@ def run(
         fast: Leave the slow ones out, also those that are named.
         all: Run everything.
         progress: Called with each record as soon as it is there.
+        finished: Called with each problem and its records when it has run.
 
     Raises:
         MpmNodesError: A name is unknown.
@@ -101,11 +103,14 @@ def run(
     if fast or not (names or all):
         chosen = [problem for problem in chosen if not problem.slow]
     records = []
-    for problem in chosen:
-        for record in problem().records():
+    for kind in chosen:
+        problem, begin = kind(), len(records)
+        for record in problem.records():
             records.append(record)
             if progress is not None:
                 progress(record)
+        if finished is not None:
+            finished(problem, records[begin:])
     return records
 
 

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from mpm_nodes.data import MpmNodesError
 
-__all__ = ["Finding", "Record", "VerificationProblem", "registered"]
+__all__ = ["Curve", "Finding", "Record", "VerificationProblem", "registered"]
 
 _REGISTERED: list[type[VerificationProblem]] = []
 
@@ -85,6 +87,25 @@ class Record:
         return "ok" if self.passed else "known miss" if self.known else "MISSED"
 
 
+@dataclass(frozen=True)
+class Curve:
+    """A measured curve over an exact one, for pictures; what is checked are findings.
+
+    Attributes:
+        what: Which case it is.
+        axes: Words of the abscissa and of the ordinate, with units.
+        measured: Abscissas and ordinates, shape (n,) each.
+        exact: The same of the exact answer, shape (m,) each.
+        tolerance: Largest difference allowed everywhere [unit of the ordinate]; 0 where the tolerance is not one of the curve.
+    """
+
+    what: str
+    axes: tuple[str, str]
+    measured: tuple[np.ndarray, np.ndarray]
+    exact: tuple[np.ndarray, np.ndarray]
+    tolerance: float = 0.0
+
+
 class VerificationProblem:
     """A scene with an exact answer; subclasses register themselves.
 
@@ -97,12 +118,16 @@ class VerificationProblem:
         slow: True for problems that take more than a few seconds: they run with --all or by name.
         misses: Those of its numbers (`Finding.what`) that are known to miss; the docstring says why. Their tolerance stays, and
             one that comes to hold leaves the list.
+        curves: What its last run showed.
     """
 
     name: ClassVar[str]
     source: ClassVar[str]
     slow: ClassVar[bool] = False
     misses: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self) -> None:
+        self.curves: list[Curve] = []
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):  # classes without a name are bases of others
@@ -116,6 +141,21 @@ class VerificationProblem:
     def findings(self) -> Iterator[Finding]:
         """Run the scene and yield what was measured."""
         raise NotImplementedError
+
+    def show(
+        self,
+        what: str,
+        axes: tuple[str, str],
+        measured: tuple[np.ndarray, np.ndarray],
+        exact: tuple[np.ndarray, np.ndarray],
+        tolerance: float = 0.0,
+    ) -> None:
+        """Keep a curve for `mpm-nodes verify --plots`; its points need not be in order. See `Curve` for the arguments."""
+        drawn = []
+        for x, y in (measured, exact):
+            order = np.argsort(x, kind="stable")
+            drawn.append((np.asarray(x, float)[order], np.asarray(y, float)[order]))
+        self.curves.append(Curve(what, axes, drawn[0], drawn[1], tolerance))
 
     def records(self) -> Iterator[Record]:
         """Run the scene and yield its records; an error of the solver is a failed record, not a traceback."""

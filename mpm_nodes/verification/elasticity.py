@@ -41,11 +41,26 @@ class ElasticBarPeriod(VerificationProblem):
         ):
             label = f"{law} {cells} cells, walls {offset:g} h off the nodes, of 2 L / c"
             matter = material(law, 1000.0, youngs_modulus=1e5, poisson_ratio=0.3)
-            yield Finding.relative(1.0, bar_period(matter, confined_modulus(1e5, 0.3), cells, offset), 0.01, label)
+            swing: list[tuple[float, float]] = []
+            period = bar_period(matter, confined_modulus(1e5, 0.3), cells, offset, swing=swing)
+            yield Finding.relative(1.0, period, 0.01, label)
+            self._show_swing(f"{law}, {cells} cells, walls {offset:g} h off the nodes", *np.array(swing).T)
+
+    def _show_swing(self, what: str, time: np.ndarray, amplitude: np.ndarray) -> None:
+        """Show the swing of the first mode, over the cosine of the exact period."""
+        through = np.linspace(0.0, time[-1], 200)
+        axes = ("time over the period 2 L / c", "velocity of the first mode, of v_0")
+        self.show(what, axes, (time, amplitude / amplitude[0]), (through, np.cos(2.0 * np.pi * through)))
 
 
 def bar_period(
-    matter: Material, modulus: float, cells: int, offset: float = 0.0, substeps: Any = "explicit_apic", **columns: float
+    matter: Material,
+    modulus: float,
+    cells: int,
+    offset: float = 0.0,
+    substeps: Any = "explicit_apic",
+    swing: list[tuple[float, float]] | None = None,
+    **columns: float,
 ) -> float:
     """Return the measured period of a bar's first mode, in units of 2 L / c, c = sqrt(modulus / density).
 
@@ -55,6 +70,7 @@ def bar_period(
         cells: Cells along the bar.
         offset: How far the walls lie off the nodes [cells].
         substeps: Substeps of the solve.
+        swing: Filled with times [2 L / c] and the velocity of the mode.
         columns: Values that all particles have.
     """
     length = 1.0
@@ -80,6 +96,8 @@ def bar_period(
         solver.step(0.3 * h / c)
         time.append(solver.time)
         amplitude.append(shape[solver.particles.unpack("id")] @ column(solver, "velocity")[:, 0])
+    if swing is not None:
+        swing += zip(np.array(time) * c / (2 * length), amplitude, strict=True)
     crossings = zero_crossings(np.array(time), np.array(amplitude))
     return 2 * (crossings[1] - crossings[0]) / (2 * length / c)
 
@@ -109,8 +127,7 @@ class ColumnUnderGravity(VerificationProblem):
             expected, measured = self._sunk(cells)
             yield Finding.relative(expected, measured, 0.01, f"top, of rho g L^2 / M, {cells} cells")
 
-    @staticmethod
-    def _sunk(cells: int) -> tuple[float, float]:
+    def _sunk(self, cells: int) -> tuple[float, float]:
         """Return the expected and the measured displacement of the top row, in rho g L^2 / M."""
         length, young, poisson, density = 1.0, 1e5, 0.3, 1000.0
         h, m = length / cells, confined_modulus(young, poisson)
@@ -124,8 +141,10 @@ class ColumnUnderGravity(VerificationProblem):
         settle(solver, 8 * length / c, np.pi * c / length)
         y, sunk = start["position"][:, 1], (start["position"] - solver.snapshot(["position"])["position"])[:, 1]
         top = y > y.max() - 0.1 * h
-        exact = length * y[top] - y[top] ** 2 / 2
-        return exact.mean() / length**2, sunk[top].mean() / (strain * length)
+        exact = length * y - y**2 / 2
+        axes = ("height over L", "sunk, of rho g L^2 / M")
+        self.show(f"{cells} cells", axes, (y / length, sunk / (strain * length)), (y / length, exact / length**2))
+        return exact[top].mean() / length**2, sunk[top].mean() / (strain * length)
 
 
 class Cantilever(VerificationProblem):

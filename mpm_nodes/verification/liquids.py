@@ -41,6 +41,9 @@ class HydrostaticPool(VerificationProblem):
         error = -bulk * column(solver, "volume_change") - density * g * (height - y)
         layer = np.floor(y / h).astype(int)
         mean = np.bincount(layer, error) / np.bincount(layer) / (density * g * height)
+        middle = (np.arange(len(mean)) + 0.5) / len(mean)
+        axes = ("reference height over H", "mean pressure of a layer, of rho g H")
+        self.show("pressure", axes, (middle, mean + 1.0 - middle), (middle, 1.0 - middle), 0.03)
         yield Finding(0.0, np.abs(mean[1:]).max(), 0.03, "pressure error, of the floor's")
         yield Finding(0.0, np.abs(column(solver, "velocity")).max() / np.sqrt(g * height), 1e-3, "speed, of sqrt(g H)")
 
@@ -75,5 +78,6 @@ class DamBreak(VerificationProblem):
             front.append(np.sort(column(solver, "position")[:, 0])[-20] - 2 * height)
         t, x = np.array(time) / unit, np.array(front) / height
         slope = np.polyfit(t[t > 1], x[t > 1], 1)[0]
+        self.show("front, and the bound 2 sqrt(g H) t", ("time, of sqrt(H / g)", "way of the front, of H"), (t, x), (t, 2.0 * t))
         yield Finding(1.7, slope, 0.3, "front speed, of sqrt(g H)")
         yield Finding(0.0, max((x - 2 * t).max(), 0.0), 2 * h / height, "ahead of 2 sqrt(g H) t, of H")

@@ -279,7 +279,10 @@ class HangingBodies(VerificationProblem):
         box = collide_box(FrameContext(1), centre=centre, size=(0.1, 0.4, 0.1), rotation=(0.0, 0.0, 2.0), name="upper")
         for kind in (JointKind.HINGE, JointKind.BALL):
             run = _alone(rigid(box, density, joint=RigidJoint(kind, "", (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))))
-            yield Finding.relative(period, 2.0 * _half_swing(run, centre[0]), 0.01, f"{kind.value}: period [s]")
+            swing = [(0.0, centre[0])]
+            yield Finding.relative(period, 2.0 * _half_swing(run, centre[0], swing), 0.01, f"{kind.value}: period [s]")
+            (time, aside), axes = np.array(swing).T, ("time [s]", "centre aside [m]")
+            self.show(f"{kind.value}", axes, (time, aside), (time, centre[0] * np.cos(2.0 * math.pi * time / period)))
         yield from self._chain(box, density)
         yield from self._driven(density)
 
@@ -325,12 +328,13 @@ def _alone(*colliders: Collider) -> SubstepSolver:
     return SubstepSolver(far, "explicit_apic", cell_size=CELL, colliders=colliders)
 
 
-def _half_swing(run: SubstepSolver, before: float) -> float:
-    """Return the seconds between two passages of a body's centre through x = 0, from where it is before."""
+def _half_swing(run: SubstepSolver, before: float, swing: list[tuple[float, float]]) -> float:
+    """Return the seconds between two passages of a body's centre through x = 0, from where it is before; `swing` is filled."""
     crossings: list[float] = []
     while len(crossings) < 2 and run.time < 5.0:
         run.step(0.001)
         now = float(bodies_of(run).world.centres()[0, 0])
+        swing.append((run.time, now))
         if before * now <= 0.0 and now != before:
             crossings.append(run.time - 0.001 * now / (now - before))
         before = now
@@ -363,8 +367,11 @@ class RollingBall(VerificationProblem):
         )
         for what, body, friction, exact in cases:
             colliders = [rigid(dataclasses.replace(body, friction=friction), 1500.0), slope]
-            run = _alone(*colliders)
+            run, way = _alone(*colliders), list[tuple[float, float]]()
             while run.time < span:
                 run.step(0.001)
-            moved = (bodies_of(run).world.centres()[0] - 0.1 * normal) @ along
+                moved = (bodies_of(run).world.centres()[0] - 0.1 * normal) @ along
+                way.append((run.time, moved))
+            time, measured = np.array(way).T
+            self.show(what, ("time [s]", "way [m]"), (time, measured), (time, 0.5 * exact * time**2))
             yield Finding(exact, 2.0 * moved / run.time**2, 0.02 * pull, f"{what}: acceleration [m/s^2]")

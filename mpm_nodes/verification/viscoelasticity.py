@@ -105,18 +105,28 @@ class OldroydStartUp(VerificationProblem):
         """Shear all rates at once."""
         W, per_time = np.array([0.1, 0.5, 2.0, 10.0]), 125
         for dtype in (np.float64, np.float32):
-            points, L, ratios = _FluidPoints(len(W), dtype), _shear(W / T_R), []
+            points, L, ratios, seen = _FluidPoints(len(W), dtype), _shear(W / T_R), [], []
             for k in range(1, 9):
                 points.advance(L, T_R / 200, per_time)
                 t = k * per_time / 200  # in relaxation times
-                q = np.exp(-t)
-                xy, xx = W * (1 - q), 1 + 2 * W**2 * (1 - q * (1 + t))
-                stress = MU * xy / np.cbrt(xx - xy**2) + VISCOSITY * W / T_R
+                xy, xx, stress = self.exact(W, np.full(len(W), t))
                 B = points.strain.astype(float)
                 ratios.append((B[1] / xy, B[0] / (xx - 1), points.stress(L)[1] / stress))
+                seen.append((np.full(len(W), t), points.stress(L)[1]))
             for index, what in enumerate(("B_xy", "B_xx - 1", "shear stress")):
                 measured = np.array([ratio[index] for ratio in ratios])
                 yield Finding(1.0, _worst(measured, np.ones_like(measured)), 0.01, f"{what} {np.dtype(dtype)}")
+        through = np.linspace(0.05, 5.0, 100)
+        for rate, (time, measured) in zip(W, np.array(seen).transpose(2, 1, 0), strict=True):
+            exact, axes = self.exact(np.full(len(through), rate), through)[2], ("time over t_r", "shear stress [Pa]")
+            self.show(f"W = {rate:g}", axes, (time, measured), (through, exact), 0.01 * exact.max())
+
+    @staticmethod
+    def exact(W: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return B_xy, B_xx and the shear stress [Pa] at Weissenberg numbers W after times t [t_r]."""
+        q = np.exp(-t)
+        xy, xx = W * (1 - q), 1 + 2 * W**2 * (1 - q * (1 + t))
+        return xy, xx, MU * xy / np.cbrt(xx - xy**2) + VISCOSITY * W / T_R
 
 
 class OldroydSteadyShear(VerificationProblem):
@@ -135,8 +145,15 @@ class OldroydSteadyShear(VerificationProblem):
         W = np.geomspace(0.05, 20.0, 10)
         points, L = _FluidPoints(len(W)), _shear(W / T_R)
         points.advance(L, T_R / 1000, 20_000)
-        exact = MU * W / np.cbrt(1 + W**2) + VISCOSITY * W / T_R
-        yield Finding(1.0, _worst(points.stress(L)[1], exact), 1e-3, f"farthest of {len(W)} rates")
+        through = np.geomspace(0.05, 20.0, 100)
+        self.show("shear stress", ("W", "stress [Pa]"), (W, points.stress(L)[1]), (through, self.exact(through)))
+        yield Finding(1.0, _worst(points.stress(L)[1], self.exact(W)), 1e-3, f"farthest of {len(W)} rates")
+
+    @staticmethod
+    def exact(W: np.ndarray) -> np.ndarray:
+        """Return the shear stress [Pa] at Weissenberg numbers."""
+        stress: np.ndarray = MU * W / np.cbrt(1 + W**2) + VISCOSITY * W / T_R
+        return stress
 
 
 class OldroydRelaxation(VerificationProblem):

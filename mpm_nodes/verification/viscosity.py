@@ -125,7 +125,10 @@ class _Channel(VerificationProblem):
         solver.advance(end, None if dt is None else dt * height**2 / NU)
         y, u = start["position"][solver.particles.unpack("id"), 1], column(solver, "velocity")[:, 0]
         exact = self.profile(y, height, solver.time)
-        return float(np.abs(u - exact).max() / exact.max())
+        fastest = float(exact.max())
+        axes, what = ("height over H", "speed over the fastest"), f"{cells} cells, plates {offset:g} h off the nodes"
+        self.show(what, axes, (y / height, u / fastest), (y / height, exact / fastest), self.tolerance)
+        return float(np.abs(u - exact).max() / fastest)
 
     def lid(self, height: float, end: float) -> list[Collider]:
         """Return the moving lid, if there is one."""

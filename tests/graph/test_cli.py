@@ -246,7 +246,7 @@ def test_verify_prints_a_table_and_writes_records(folder, capfd, monkeypatch):
 
     asked = []
 
-    def fake(names, fast=None, all=False, progress=None):
+    def fake(names, fast=None, all=False, progress=None, finished=None):
         asked.append((list(names), fast, all))
         found = [record("free fall", True), record("bar wave", not names, "stretch it less" if names else "")]
         found += [record("old gap", False, known=True)] if fast is None and not all else []

@@ -20,4 +20,11 @@ DEFECTS = (
         "with matplotlib.rc_context():",
         f"{_CACHES}::test_a_picture_hangs_on_no_settings",
     ),
+    Defect(
+        "what misses is drawn as what holds",
+        "mpm_nodes/plots/check_pictures.py",
+        "colour = HELD if record.passed else MISSED",
+        "colour = HELD",
+        "tests/plots/test_plot_checks.py::test_a_picture_tells_what_misses",
+    ),
 )

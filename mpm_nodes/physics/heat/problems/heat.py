@@ -150,20 +150,22 @@ class RobinHalfSpace(VerificationProblem):
         for form in FORMS:
             run = solver(start, still(form=form, air_temperature=air, air_convection=convection), h, walls=walls)
             run.advance(time, time / 200)
-            error = profile_error(run, length, air, convection)
+            x, found, exact = convected(run, length, air, convection)
+            error = float(np.abs(found - exact).max())
+            axes = ("depth over L", "warming, of T_a - T_i")
+            self.show(f"on {form}", axes, (x / length, found), (x / length, exact), 0.03)
             yield Finding(0.0, error, 0.03, f"profile error on {form}, of the difference in temperature")
 
 
-def profile_error(run: SubstepSolver, length: float, air: float, convection: float) -> float:
-    """Return the largest error of a half space warmed through x = 0, over T_a - T_i, up to 0.8 of a length [m]."""
+def convected(run: SubstepSolver, length: float, air: float, convection: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return places [m], measured and exact warming over T_a - T_i of a half space warmed through x = 0, up to 0.8 of a length."""
     x = column(run, "position")[:, 0]
     near = x < 0.8 * length
     x, found = x[near], (column(run, "temperature")[near] - START) / (air - START)
     spread, ratio = math.sqrt(DIFFUSIVITY * run.time), convection / CONDUCTIVITY
     z = x / (2.0 * spread)
     erfc = np.array([math.erfc(value) for value in z])
-    exact = erfc - erfc_scaled(z + ratio * spread, ratio * x + (ratio * spread) ** 2)
-    return float(np.abs(found - exact).max())
+    return x, found, erfc - erfc_scaled(z + ratio * spread, ratio * x + (ratio * spread) ** 2)
 
 
 class SmallBiotSphere(VerificationProblem):
@@ -253,12 +255,15 @@ class Stefan(VerificationProblem):
         start = changed(start, temperature=np.full(len(start), freezing))
         hot = hot_plane(0, freezing + latent / HEAT_CAPACITY)
         run = solver(start, still(melts=True), h, colliders=[hot])
-        mass = column(run, "mass")
+        mass, fronts = column(run, "mass"), list[tuple[float, float]]()
         for share in (0.25, 0.375, 0.5):
             end = (share * length / (2.0 * 0.620063)) ** 2 / DIFFUSIVITY
             run.advance(end - run.time, 0.25 * h * h / DIFFUSIVITY)
             front = float(mass @ column(run, "latent_heat_fraction")) / mass.sum() * length
+            fronts.append((run.time * DIFFUSIVITY / length**2, front / length))
             yield Finding.relative(share * length, front, 0.05, f"front at {share:g} of the length [m]")
+        (time, front), through = np.array(fronts).T, np.linspace(0.0, fronts[-1][0], 100)
+        self.show("front", ("a t / L^2", "front, of L"), (time, front), (through, 2.0 * 0.620063 * np.sqrt(through)))
 
 
 class LatentPlateau(VerificationProblem):

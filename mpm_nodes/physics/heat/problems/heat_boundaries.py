@@ -88,6 +88,8 @@ class HeldHalfSpace(VerificationProblem):
             z, rise, _ = near_profile(run, offset)
             exact = np.array([math.erfc(value) for value in z])
             error = float(np.abs(rise / 100.0 - exact).max())
+            axes, what = ("depth over 2 sqrt(a t)", "warming, of T_b - T_i"), f"on {form}, {offset:g} cells off the nodes"
+            self.show(what, axes, (z, rise / 100.0), (z, exact), 0.03)
             yield Finding(0.0, error, 0.03, f"profile error on {form}, {offset:g} cells off the nodes")
 
 

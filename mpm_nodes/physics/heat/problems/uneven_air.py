@@ -53,4 +53,5 @@ class FinInUnevenAir(VerificationProblem):
             run.step(1e7)
         x, found = column(run, "position")[:, 0], column(run, "temperature")
         exact = START + slope * x - slope / m * np.sinh(m * (x - 0.5 * length)) / math.cosh(0.5 * m * length)
+        self.show("along the bar", ("place [m]", "temperature [K]"), (x, found), (x, exact), 0.03 * difference)
         yield Finding(0.0, float(np.abs(found - exact).max()) / difference, 0.03, "profile error, of the difference of the air")

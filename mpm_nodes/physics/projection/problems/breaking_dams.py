@@ -154,5 +154,8 @@ class BreakingDams(VerificationProblem):
             ahead = seen.front - wide - 2.0 * np.sqrt(GRAVITY * high) * seen.time
             yield Finding(0.0, max(float(ahead.max()), 0.0) / high, 2.0 * CELL / high, f"front ahead of Ritter's, of H, {what}")
             found = np.interp(TIMES, seen.time * np.sqrt(2.0 * GRAVITY / wide), seen.front / wide)
+            axes, unit = ("n t sqrt(g / a)", "place of the front, of a"), np.sqrt(2.0 * GRAVITY / wide)
+            early = seen.time * unit < TIMES[-1] * 1.05
+            self.show(what, axes, (seen.time[early] * unit, seen.front[early] / wide), (TIMES, FRONTS))
             off = np.maximum(np.abs(found - FRONTS) - CELL / wide, 0.0) / FRONTS
             yield Finding(0.0, float(off.max()), 0.1, f"front off the measured, more than a cell, of its place, {what}")

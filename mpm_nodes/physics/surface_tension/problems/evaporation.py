@@ -86,6 +86,7 @@ class EvaporatingHalfSpace(VerificationProblem):
         z = x / (2.0 * spread)
         gone = np.array([math.erfc(value) for value in z])
         gone -= erfc_scaled(z + ratio * spread, ratio * x + (ratio * spread) ** 2)
+        self.show("profile", ("depth over L", "concentration"), (x / length, found), (x / length, 1.0 - gone), 0.03)
         yield Finding(0.0, float(np.abs(found - (1.0 - gone)).max()), 0.03, "error of the profile")
 
 

@@ -97,5 +97,14 @@ class ViscousSwing(VerificationProblem):
         run = slab(changed(drop, position=drop["position"] * [1.05, 1.0 / 1.05, 1.0]))
         times, shapes = (np.asarray(each) for each in oscillation(run, 6.0 * math.pi / exact.imag))
         found = fitted(times, shapes, exact)
+        self._show_swing(times, shapes, found, exact)
         yield Finding.relative(exact.imag, found.imag, 0.08, "frequency [1/s]")
         yield Finding.relative(-exact.real, -found.real, 0.15, "decay [1/s]")
+
+    def _show_swing(self, times: np.ndarray, shapes: np.ndarray, found: complex, exact: complex) -> None:
+        """Show the shape about its rest, over the wave of the exact mode with the phase and the height of the best one."""
+        envelope = np.exp(found.real * times)
+        waves = [envelope * np.cos(found.imag * times), envelope * np.sin(found.imag * times), np.ones(len(times))]
+        even, odd, rest = np.linalg.lstsq(np.stack(waves, axis=1), shapes, rcond=None)[0]
+        wave = np.exp(exact.real * times) * (even * np.cos(exact.imag * times) + odd * np.sin(exact.imag * times))
+        self.show("shape about its rest", ("time [s]", "second mode"), (times, shapes - rest), (times, wave))
