@@ -15,7 +15,7 @@ from PIL import Image
 DOCS = Path(__file__).resolve().parent
 PLOTS = DOCS / "plots"
 CHECKS = ("oldroyd_start_up", "held_half_space", "rolling_ball")
-COLOURS = 48
+COLOURS = 128
 """Of the pictures that are kept: lines and letters look the same, and take a third."""
 
 
@@ -37,8 +37,8 @@ def main() -> None:
         with open(folder / "events.jsonl", "wb") as events:
             cook = [*command, "cook", str(DOCS / "snowball.json"), "--out", str(folder / "snowball"), "--events", "jsonl"]
             subprocess.run(cook, check=True, stdout=events)
-        plot = [*command, "plot", str(folder / "snowball"), "--events", str(folder / "events.jsonl"), "-o", str(folder / "plot.png")]
-        subprocess.run(plot, check=True)
+        plot = [*command, "plot", str(folder / "snowball"), "--events", str(folder / "events.jsonl")]
+        subprocess.run([*plot, "-o", str(folder / "plot.png")], check=True)
         kept(folder / "plot.png", "snowball")
 
 

@@ -94,8 +94,9 @@ BY_HAND = {
 """Pictures of a window: what they show, and where it stands there."""
 
 
-WITHOUT_A_GRAPH = ("ranks/bar_on_three_ranks.png",)
-"""Pictures of studies whose graph is not kept."""
+PLOTS = ("held_half_space", "oldroyd_start_up", "rolling_ball", "snowball")
+WITHOUT_A_GRAPH = ("ranks/bar_on_three_ranks.png", *(f"plots/{name}.png" for name in PLOTS))
+"""Pictures of studies whose graph is not kept, and plots, which make_plots.py draws."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -28,7 +28,7 @@ __all__ = ["Line", "Panel", "cache_panels", "event_panels", "tell"]
 
 LARGEST_LOG = 1 << 28
 """Bytes of a file of events that are read."""
-MOST_STAGES = 6
+MOST_STAGES = 5
 """Stages that have a line of their own; the others are one."""
 _RECORD = re.compile(r"(\d{4,10})\.commit\.json")
 
@@ -237,10 +237,16 @@ def event_panels(events: Iterable[Mapping[str, Any]], first: int = -sys.maxsize,
     stages = found.panel("Seconds by stage", "s")
     for frame, here in sorted(spent.items()):
         for name in most:
-            stages.line(name.replace("_", " ")).add(frame, here.get(name, 0.0))
+            stages.line(_in_words(name)).add(frame, here.get(name, 0.0))
         if len(totals) > len(most):
             stages.line("all others").add(frame, sum(value for name, value in here.items() if name not in most))
     return found.drawn()
+
+
+def _in_words(stage: str) -> str:
+    """Return the name of a stage; of those that run in one loop the first and the last."""
+    parts = stage.replace("_", " ").split("+")
+    return parts[0] if len(parts) == 1 else f"{parts[0]} to {parts[-1]}"
 
 
 def _lines(path: Path) -> Iterator[Mapping[str, Any]]:

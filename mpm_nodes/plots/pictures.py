@@ -144,7 +144,11 @@ def _draw_panel(axes: Any, name: str, caches: Sequence[tuple[str, Sequence[Panel
         from matplotlib.lines import Line2D
 
         handles = [Line2D([], [], color=colour, linestyle=dash, label=label) for label, (colour, dash) in labels.items()]
-        axes.legend(handles=handles, loc="best", handlelength=2.2)
+        look = {"loc": "best"}
+        if len(labels) > 4:
+            axes.set_ylim(top=axes.get_ylim()[0] + 1.9 * (axes.get_ylim()[1] - axes.get_ylim()[0]))  # room for the words
+            look = {"loc": "upper left", "fontsize": 8.5}
+        axes.legend(handles=handles, handlelength=2.2, **look).set_in_layout(False)
 
 
 def _open_up(axes: Any, low: float, high: float) -> None:

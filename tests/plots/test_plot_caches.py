@@ -79,7 +79,7 @@ def test_seconds_come_from_the_events_of_the_cook(fallen):
     events = fallen.parents[1] / "events.jsonl"
     panels = cache_panels(fallen, events=events)
     whole, stages = lines(panels, "Seconds a frame")[""], lines(panels, "Seconds by stage")
-    assert len(whole) == LAST and "all others" in stages and len(stages) == 7
+    assert len(whole) == LAST and "all others" in stages and len(stages) == 6
     assert 0.0 < sum(stages.values())[1] <= whole[2] + 1e-6
     (fallen.parents[1] / "none.jsonl").write_text("no events\n[1]\n{}\n")
     with pytest.raises(InputError, match="holds no events"):
@@ -87,7 +87,7 @@ def test_seconds_come_from_the_events_of_the_cook(fallen):
 
 
 def test_events_of_others_are_passed_over():
-    """What is no number is no point of a curve."""
+    """What is not a number gives no point."""
     odd = [{"event": "frame_done", "frame": "2"}, {"event": "stages", "frame": 1, "stages": {"sort": "x"}}, {"event": "x"}, {}]
     assert event_panels(odd) == []
     line = Line("")
@@ -135,7 +135,7 @@ def test_without_matplotlib_it_says_what_to_install(fallen, monkeypatch, capsys)
 
 
 def test_nothing_to_plot_is_told(tmp_path):
-    """A picture without a curve is none."""
+    """Instead of an empty picture."""
     pytest.importorskip("matplotlib")
     with pytest.raises(MpmNodesError, match="nothing to plot"):
         draw_panels([("shot/r001", [])], tmp_path / "a.png")

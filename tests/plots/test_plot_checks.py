@@ -15,7 +15,7 @@ from mpm_nodes.verification import Finding, VerificationProblem, problems
 
 
 class Shown(VerificationProblem):
-    """A problem with a curve, a number that holds, one that misses and one that is none."""
+    """A problem with a curve, a number that holds, one that misses and one without a value."""
 
     source: ClassVar[str] = "none"
 
@@ -25,7 +25,7 @@ class Shown(VerificationProblem):
         self.show("a case", ("time [s]", "way [m]"), (x, 2.0 * x), (x, 2.0 * x + 0.01), 0.05)
         yield Finding(1.0, 1.001, 0.01, "holds")
         yield Finding(1.0, 5.0, 0.01, "is far off")
-        yield Finding(1.0, math.nan, 0.01, "is no number")
+        yield Finding(1.0, math.nan, 0.01, "has no value")
         yield Finding(0.0, 0.0, 0.0, "is exact")
 
 
@@ -46,7 +46,7 @@ def test_a_picture_tells_what_misses(tmp_path):
     check_pictures.check_folder(tmp_path / "new")
     png, svg = check_pictures.draw_check(tmp_path / "new", problem, records)
     text = svg.read_text()
-    for said in ("a case", "way [m]", "tolerance", "1.001, exact 1 ± 0.01", "5, exact 1 ± 0.01  MISSED", "is no number", "nan"):
+    for said in ("a case", "way [m]", "tolerance", "1.001, exact 1 ± 0.01", "5, exact 1 ± 0.01  MISSED", "has no value", "nan"):
         assert f"<!-- {said} -->" in text, said
     assert text.count(check_pictures.MISSED.lower()) >= 3 and png.read_bytes().startswith(b"\x89PNG")
     assert check_pictures.draw_check(tmp_path / "new", problem, records)[1].read_text() == text
