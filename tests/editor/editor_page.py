@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 import mpm_nodes
 from mpm_nodes.editor.server import EditorServer
 
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 WEB = Path(mpm_nodes.__file__).parent / "editor" / "web"
 
 GRAPH = {
@@ -80,3 +83,17 @@ def node_needed(*packages: str) -> None:
     for name in packages:
         if not (WEB / "node_modules" / name).is_dir():
             pytest.skip(f"needs {name}: npm ci --ignore-scripts in {WEB}")
+
+
+def driven(page: Page, project: Path, script: str) -> dict[str, Any]:
+    """Drive a page in Chromium by a script beside this file; return what it found, and keep screenshots where a folder is named."""
+    node_needed("playwright-core")
+    if not Path(CHROMIUM).exists():
+        pytest.skip(f"needs Chromium at {CHROMIUM}")
+    command = ["node", str(Path(__file__).with_name(script)), page.server.url, str(project), str(WEB)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.stdout.strip(), done.stderr
+    kept = os.environ.get("MPM_NODES_KEEP_SCREENSHOTS")
+    for picture in project.glob("*.png") if kept else ():
+        shutil.copy(picture, kept)
+    return json.loads(done.stdout.splitlines()[-1])

@@ -2,6 +2,7 @@
 import { useSyncExternalStore } from "react";
 import { api, CallFault, type Checked, type CookEvent, type Hello, type Problem } from "./api";
 import * as g from "./model/graph";
+import type { Preset } from "./model/keymap";
 import { type Json, type JsonObject, parse, pretty, print, type Source } from "./model/json";
 import { Kinds, SPEC_FORMAT, SPEC_VERSION, type Kind } from "./model/spec";
 
@@ -14,7 +15,7 @@ export interface State {
   kinds: Kinds | null; hello: Hello | null; path: string; digest: string; source: Source | null; document: JsonObject | null;
   saved: JsonObject | null; level: g.Level; selected: ReadonlySet<string>; focusKnob: string; past: JsonObject[]; future: JsonObject[];
   checked: Checked; checking: boolean; cook: CookState; conflict: string | null; toast: string; theme: "auto" | "dark" | "light";
-  revision: string; revisions: string[]; edits: number; fault: string;
+  revision: string; revisions: string[]; edits: number; fault: string; keymap: Preset; help: boolean;
 }
 
 const NO_COOK: CookState = { number: 0, path: "", running: false, revision: "", frames: null, last: null, status: "", share: 0, log: [], seconds: new Map(), now: "" };
@@ -22,7 +23,7 @@ const NO_COOK: CookState = { number: 0, path: "", running: false, revision: "", 
 let state: State = {
   kinds: null, hello: null, path: "", digest: "", source: null, document: null, saved: null, level: [], selected: new Set(), focusKnob: "",
   past: [], future: [], checked: { problems: [] }, checking: false, cook: NO_COOK, conflict: null, toast: "",
-  theme: (localStorage.getItem("theme") as State["theme"]) ?? "auto", revision: "", revisions: [], edits: 0, fault: "",
+  theme: (localStorage.getItem("theme") as State["theme"]) ?? "auto", revision: "", revisions: [], edits: 0, fault: "", help: false, keymap: localStorage.getItem("keys") === "houdini" ? "houdini" : "blender",
 };
 const listeners = new Set<() => void>();
 

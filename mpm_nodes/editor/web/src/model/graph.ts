@@ -3,7 +3,8 @@
  *
  * A level is what is shown at once: the outer graph, or the substeps document in a knob of one of its nodes. Both hold "nodes".
  */
-import { type Json, type JsonObject, isObject, put, same } from "./json";
+import * as a from "./annotations";
+import { type Json, type JsonObject, isObject, parse, pretty, put, same } from "./json";
 import type { Input, Kind, Kinds, Output, Spec } from "./spec";
 
 /** Where the shown nodes stand in the document: [] for the outer graph, [node, knob] for substeps. */
@@ -186,27 +187,78 @@ export function connected(graph: JsonObject, target: string, input: Input, wire:
 function isStage(input: Input): boolean { return input.type.startsWith("domain_"); }
 
 export function disconnected(graph: JsonObject, wire: Wire): JsonObject {
+  const text = wireText(graph, wire);
   return withEntry(graph, wire.target, (entry) => {
     const given = inputsOf(entry)[wire.port], left = Array.isArray(given) ? given.filter((_, n) => n !== wire.index) : [];
-    return { ...entry, inputs: left.length ? { ...inputsOf(entry), [wire.port]: left } : without(inputsOf(entry), wire.port) };
+    const cut = { ...entry, inputs: left.length ? { ...inputsOf(entry), [wire.port]: left } : without(inputsOf(entry), wire.port) };
+    return a.withDots(cut, wire.port, text, []);
   });
+}
+
+/** Return a wire as it stands in the file. */
+export function wireText(graph: JsonObject, wire: Wire): string {
+  const given = inputsOf(entryOf(graph, wire.target))[wire.port], text = Array.isArray(given) ? given[wire.index] : given;
+  return typeof text === "string" ? text : "";
+}
+
+/** Let a wire go through these places. */
+export function dotted(graph: JsonObject, wire: Wire, points: a.Point[]): JsonObject {
+  return withEntry(graph, wire.target, (entry) => a.withDots(entry, wire.port, wireText(graph, wire), points));
+}
+
+/** Return through which ports a node of a kind fits into a wire; null where it does not. */
+export function fitsInto(wire: Wire, kind: Kind | undefined, kindOf: (name: string) => Kind | undefined, kinds: Kinds): { input: Input; output: Output } | null {
+  const from = kindOf(wire.source)?.outputs.find((each) => each.name === wire.output), to = kindOf(wire.target)?.inputs.find((each) => each.name === wire.port);
+  const input = kind?.inputs.find((each) => !refusal(from, each, kinds)), output = kind?.outputs.find((each) => !each.internal && !refusal(each, to, kinds));
+  return input && output ? { input, output } : null;
+}
+
+/** Put a node between the ends of a wire, in the place of the wire; the graph as it is where it does not fit. */
+export function inserted(graph: JsonObject, wire: Wire, node: string, kind: Kind, kindOf: (name: string) => Kind | undefined, kinds: Kinds): JsonObject {
+  const fit = fitsInto(wire, kind, kindOf, kinds), text = wireText(graph, wire);
+  if (!fit || !text) return graph;
+  const through = connected(graph, node, fit.input, text), now = spelled(node, fit.output.name, kind);
+  return withEntry(through, wire.target, (entry) => {
+    const inputs = { ...inputsOf(entry) }, given = inputs[wire.port];
+    put(inputs, wire.port, Array.isArray(given) ? given.map((each, n) => (n === wire.index ? now : each)) : now);
+    return a.withDots({ ...entry, inputs }, wire.port, text, []);
+  });
+}
+
+export function setColour(graph: JsonObject, names: Iterable<string>, colour: string): JsonObject {
+  let found = graph;
+  for (const name of names) if (Object.hasOwn(nodesOf(graph), name)) found = withEntry(found, name, (entry) => a.withColour(entry, colour));
+  return found;
+}
+
+/** Move the dots of wires whose both ends were moved. */
+export function movedDots(graph: JsonObject, wires: Wire[], names: Set<string>, dx: number, dy: number): JsonObject {
+  let found = graph;
+  for (const target of new Set(wires.filter((each) => names.has(each.source) && names.has(each.target)).map((each) => each.target))) {
+    const mine = new Set(wires.filter((each) => each.target === target && names.has(each.source)).map((each) => `${each.port} ${wireText(graph, each)}`));
+    found = withEntry(found, target, (entry) => a.shiftedDots(entry, dx, dy, (port, wire) => mine.has(`${port} ${wire}`)));
+  }
+  return found;
 }
 
 /** Change the wires that name nodes; null takes a wire away. */
 function rewired(entry: JsonObject, name: (node: string) => string | null): JsonObject {
-  const inputs: JsonObject = {};
+  const inputs: JsonObject = {}, other = (wire: string) => {
+    const dot = wire.indexOf("."), node = dot < 0 ? wire : wire.slice(0, dot), now = name(node);
+    return now === null ? null : now + (dot < 0 ? "" : wire.slice(dot));
+  };
   let changed = false;
   for (const [port, given] of Object.entries(inputsOf(entry))) {
     const left = (Array.isArray(given) ? given : [given]).flatMap((wire): Json[] => {
       if (typeof wire !== "string") return [wire];
-      const dot = wire.indexOf("."), node = dot < 0 ? wire : wire.slice(0, dot), now = name(node);
-      if (now !== node) changed = true;
-      return now === null ? [] : [now + (dot < 0 ? "" : wire.slice(dot))];
+      const now = other(wire);
+      if (now !== wire) changed = true;
+      return now === null ? [] : [now];
     });
     if (left.length) put(inputs, port, Array.isArray(given) ? left : left[0]);
     else if (Array.isArray(given) && !given.length) put(inputs, port, given);
   }
-  return changed ? { ...entry, inputs } : entry;
+  return changed ? a.rewiredDots({ ...entry, inputs }, other) : entry;
 }
 
 export function removed(graph: JsonObject, names: Set<string>): JsonObject {
@@ -233,23 +285,24 @@ export function copied(graph: JsonObject, names: Set<string>, spec: Spec, level:
   for (const name of Object.keys(nodesOf(graph))) {
     if (names.has(name)) put(nodes, name, rewired(entryOf(graph, name), (node) => (names.has(node) ? node : null)));
   }
-  const format = level.length ? SUBSTEPS_FORMAT : spec.graph_format.name;
-  return JSON.stringify({ format, version: 1, nodes }, null, 1);
+  const format = level.length ? SUBSTEPS_FORMAT : spec.graph_format.name, editor = a.copiedBoxes(graph, names);
+  return pretty({ format, version: 1, nodes, ...(editor ? { editor } : {}) });
 }
 
 /** Return the graph with the nodes of a text, and their names; null where it is no text of that kind of graph. */
 export function pasted(graph: JsonObject, text: string, spec: Spec, level: Level): { graph: JsonObject; names: string[] } | null {
   let given: Json;
-  try { given = JSON.parse(text); } catch { return null; }
+  try { given = parse(text).root.value; } catch { return null; }
   if (!isObject(given) || !isObject(given.nodes) || given.format !== (level.length ? SUBSTEPS_FORMAT : spec.graph_format.name)) return null;
   const as = new Map<string, string>();
   for (const name of Object.keys(given.nodes)) as.set(name, freeName(graph, name, as.values()));
   const nodes = { ...nodesOf(graph) };
   for (const [name, free] of as) {
     const entry = rewired(entryOf(given, name), (node) => as.get(node) ?? null), [x, y] = positionOf(entry);
-    put(nodes, free, { ...entry, position: [x + 40, y - 40] });
+    put(nodes, free, a.shiftedDots({ ...entry, position: [x + 40, y - 40] }, 40, -40));
   }
-  return { graph: withNodes(graph, nodes), names: [...as.values()] };
+  const boxes = a.withBoxesOf(withNodes(graph, nodes), given, 40, -40);
+  return { graph: boxes.graph, names: [...as.values(), ...boxes.ids] };
 }
 
 /** Whether a knob of an entry holds substeps. */

@@ -4,7 +4,8 @@
  * `parse` keeps where every value stands in the text; `print` takes a changed value and writes anew only what differs.
  */
 
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+/** Whole numbers that a double cannot hold to the digit are BigInt. */
+export type Json = null | boolean | number | bigint | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };
 
 /** A value with its place in the text: [start, end), and what is inside it. */
@@ -24,7 +25,8 @@ export function parse(text: string): Source {
     const found = TOKEN.exec(text);
     if (!found) throw new SyntaxError(`not JSON at ${at}`);
     at = TOKEN.lastIndex;
-    return JSON.parse(found[0]) as Json;
+    const read = JSON.parse(found[0]) as Json;
+    return typeof read === "number" && !Number.isSafeInteger(read) && /^-?\d+$/.test(found[0]) ? BigInt(found[0]) : read;
   };
   const value = (): Span => {
     skip();
@@ -128,7 +130,8 @@ export function pretty(value: Json, depth = 0, width = 110): string {
   return `{\n${Object.entries(value).map(([key, item]) => `${pad}${JSON.stringify(key)}: ${pretty(item, depth + 1, width)}`).join(",\n")}${end}}`;
 }
 
-function oneLine(value: Json): string {
+export function oneLine(value: Json): string {
+  if (typeof value === "bigint") return String(value);
   if (Array.isArray(value)) return `[${value.map(oneLine).join(", ")}]`;
   if (isObject(value)) return `{${Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${oneLine(item)}`).join(", ")}}`;
   return JSON.stringify(value);

@@ -42,3 +42,20 @@ export function columns(names: string[], wires: Wire[], height: (name: string) =
   }
   return places;
 }
+
+export type Alignment = "left" | "top" | "across" | "down";
+
+/** Return the places of boxes aligned at their left or top edges, or spread with even gaps; `size` says how large one is drawn. */
+export function aligned(places: Map<string, [number, number]>, how: Alignment, size: (name: string) => [number, number]): Map<string, [number, number]> {
+  const all = [...places], left = Math.min(...all.map(([, [x]]) => x)), top = Math.max(...all.map(([, [, y]]) => y));
+  if (how === "left" || how === "top") return new Map(all.map(([name, [x, y]]) => [name, how === "left" ? [left, y] : [x, top]]));
+  const axis = how === "across" ? 0 : 1, sign = axis ? -1 : 1, sorted = all.sort((a, b) => sign * (a[1][axis] - b[1][axis]));
+  const first = sorted[0][1][axis], last = sorted.at(-1)!, whole = sign * (last[1][axis] - first) + size(last[0])[axis];
+  const gap = (whole - sorted.reduce((sum, [name]) => sum + size(name)[axis], 0)) / Math.max(1, sorted.length - 1);
+  let at = first;
+  return new Map(sorted.map(([name, [x, y]]) => {
+    const now = Math.round(at);
+    at += sign * (size(name)[axis] + Math.max(gap, 12));
+    return [name, axis ? [x, now] : [now, y]];
+  }));
+}

@@ -3,6 +3,7 @@ import * as store from "../store";
 import { dirty, get, set, useStore } from "../store";
 import { Icon } from "./Icon";
 import { GraphPane } from "./GraphPane";
+import { HelpSheet } from "./HelpSheet";
 import { KnobPanel } from "./KnobPanel";
 import { Start } from "./Start";
 import { Viewer } from "./Viewer";
@@ -40,6 +41,7 @@ export function App() {
             <KnobPanel />
           </main>
           <Status />
+          <HelpSheet />
         </div>
       )}
       {toast && <div className="toast" role="alert" onClick={() => set({ toast: "" })}>{toast}</div>}
@@ -56,6 +58,7 @@ function keys(event: KeyboardEvent): void {
   else if (typing(event.target)) return;
   else if (command && key === "z") { event.preventDefault(); if (event.shiftKey) store.redo(); else store.undo(); }
   else if (command && key === "y") { event.preventDefault(); store.redo(); }
+  else if (key === "?") set({ help: true });
 }
 
 function Bar() {

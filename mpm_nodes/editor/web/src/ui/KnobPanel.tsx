@@ -1,19 +1,25 @@
 import { useEffect, useRef, useState } from "react";
 import type { Problem } from "../api";
+import { boxesOf, colourOf } from "../model/annotations";
 import * as g from "../model/graph";
-import { isObject, type Json, same } from "../model/json";
+import { isObject, type Json, oneLine, parse, same } from "../model/json";
+import { keyOf } from "../model/keymap";
 import type { Knob } from "../model/spec";
 import * as store from "../store";
 import { editGraph, kindLookup, placeOf, problemsOf, say, shownGraph, useStore } from "../store";
+import { BoxPanel, Swatches } from "./Boxes";
 import { Icon } from "./Icon";
 import { NumberField } from "./NumberField";
 
 export function KnobPanel() {
   const s = useStore((each) => each), { graph, own } = shownGraph(s), kinds = s.kinds!, [name] = s.selected.size === 1 ? s.selected : [undefined];
+  const box = name === undefined ? undefined : boxesOf(graph).find((each) => each.id === name);
+  if (box) return <BoxPanel key={box.id} box={box} own={own} focused={s.focusKnob === "text"} />;
   if (name === undefined || !Object.hasOwn(g.nodesOf(graph), name)) {
     return (
       <aside className="knobs" aria-label="Knobs">
-        <h2>{s.selected.size > 1 ? `${s.selected.size} nodes are selected` : "Settings of the graph"}</h2>
+        {s.selected.size > 1 && own && <div className="comment-field">Colour of the selected nodes<Swatches colour="" none="As their category" disabled={false} onChoose={(colour) => editGraph((each) => g.setColour(each, s.selected, colour))} /></div>}
+        <h2>{s.selected.size > 1 ? `${s.selected.size} are selected; settings of the graph` : "Settings of the graph"}</h2>
         {kinds.spec.settings.map((knob) => {
           const settings = isObject(s.document!.settings) ? s.document!.settings : {};
           return <KnobRow key={knob.name} knob={{ ...knob, keyable: false }} value={settings[knob.name]} problems={[...s.checked.problems].filter((each) => each.place === `settings.${knob.name}`)}
@@ -33,12 +39,13 @@ export function KnobPanel() {
       <details className="about"><summary>{kind?.doc.split("\n")[0] ?? "It is kept as it is."}</summary>{kind && <p>{kind.doc}</p>}</details>
       {!own && <p className="note">A preset is not changed here.</p>}
       {ports.map((each, n) => <ProblemLine key={n} problem={each} />)}
-      <label className="check"><input type="checkbox" checked={entry.bypass === true} disabled={!own} onChange={(event) => editGraph((each) => g.setField(each, name, "bypass", event.target.checked))} /> Bypass <kbd>M</kbd></label>
+      <label className="check"><input type="checkbox" checked={entry.bypass === true} disabled={!own} onChange={(event) => editGraph((each) => g.setField(each, name, "bypass", event.target.checked))} /> Bypass <kbd>{keyOf("bypass", s.keymap)}</kbd></label>
       {kind?.knobs.map((knob) => (
         <KnobRow key={`${name}.${knob.name}`} knob={knob} value={values[knob.name]} problems={about(knob.name)} focused={s.focusKnob === knob.name} readOnly={!own} node={name}
           onChange={(value) => store.setKnob(name, knob.name, value)} />
       ))}
       {rest.map((each) => <div className="knob" key={each}><div className="knob-head"><label>{each}</label><small>not known here</small></div><JsonField value={values[each]} readOnly={!own} label={each} onChange={(value) => store.setKnob(name, each, value)} /></div>)}
+      {own && <div className="comment-field">Colour<Swatches colour={colourOf(entry)} none="As its category" disabled={!own} onChoose={(colour) => editGraph((each) => g.setColour(each, [name], colour))} /></div>}
       <label className="comment-field">Comment<textarea rows={2} value={typeof entry.comment === "string" ? entry.comment : ""} readOnly={!own} onChange={(event) => editGraph((graphNow) => g.setField(graphNow, name, "comment", event.target.value), `${name}/comment`)} /></label>
     </aside>
   );
@@ -83,7 +90,7 @@ export function KnobRow({ knob, value, problems, focused, readOnly, node, onChan
         {knob.keyable && !readOnly && shown !== null && (
           <button title={keyed ? "Back to one value, the first key's" : "Give it keys over frames"} aria-pressed={keyed} onClick={() => onChange(keyed ? (shown.keys[0]?.[1] ?? knob.default) : { keys: [[frame, shown, "linear"]] })}><Icon d="M8 3l5 5-5 5-5-5z" /><span className="sr">Keys of {knob.label}</span></button>
         )}
-        {given && !readOnly && !knob.required && <button title={`Back to the default, ${JSON.stringify(knob.default)}`} onClick={() => onChange(undefined)}><Icon d="M3 3v4h4M3.5 7a5 5 0 1 1 .5 4" /><span className="sr">Default of {knob.label}</span></button>}
+        {given && !readOnly && !knob.required && <button title={`Back to the default, ${oneLine(knob.default)}`} onClick={() => onChange(undefined)}><Icon d="M3 3v4h4M3.5 7a5 5 0 1 1 .5 4" /><span className="sr">Default of {knob.label}</span></button>}
       </div>
       {keyed ? <Keys knob={knob} value={shown} readOnly={readOnly} onChange={onChange} /> : <Field knob={knob} value={shown} readOnly={readOnly} node={node} onChange={onChange} />}
       <p className="doc">{knob.doc.split("\n")[0]}</p>
@@ -119,9 +126,9 @@ function Field({ knob, value, readOnly, node, onChange, id = `knob-${knob.name}`
 
 /** Tables, lists of text and what is not understood: as JSON, which is taken when it is whole. */
 function JsonField({ value, readOnly, label, onChange, id }: { value: Json; readOnly: boolean; label: string; onChange: (value: Json) => void; id?: string }) {
-  const [text, setText] = useState(() => JSON.stringify(value)), [bad, setBad] = useState(false);
-  useEffect(() => { setText(JSON.stringify(value)); setBad(false); }, [value]);
-  const put = () => { try { const read = JSON.parse(text) as Json; setBad(false); if (!same(read, value)) onChange(read); } catch { setBad(true); } };
+  const [text, setText] = useState(() => oneLine(value)), [bad, setBad] = useState(false);
+  useEffect(() => { setText(oneLine(value)); setBad(false); }, [value]);
+  const put = () => { try { const read = parse(text).root.value; setBad(false); if (!same(read, value)) onChange(read); } catch { setBad(true); } };
   return <textarea id={id} className={bad ? "bad" : ""} aria-invalid={bad} aria-label={`${label} as JSON`} rows={Math.min(5, 1 + Math.floor(text.length / 36))} value={text} readOnly={readOnly} spellCheck={false} onChange={(event) => setText(event.target.value)} onBlur={put} />;
 }
 

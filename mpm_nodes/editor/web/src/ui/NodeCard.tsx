@@ -1,17 +1,34 @@
 import { Handle, type Node, type NodeProps, Position } from "@xyflow/react";
 import { memo } from "react";
 import type { Problem } from "../api";
+import { colourOf } from "../model/annotations";
+import * as g from "../model/graph";
+import { type JsonObject, same } from "../model/json";
 import type { Kind, Kinds } from "../model/spec";
+import { dive, goTo, problemsOf, type State } from "../store";
 import { Icon } from "./Icon";
-import { dive, goTo } from "../store";
 
 export type CardData = {
   name: string; kind: Kind | undefined; typeName: string; kinds: Kinds; bypass: boolean; problems: Problem[]; errors: number; seconds: number;
-  cooking: boolean; substeps: string; comment: string;
+  cooking: boolean; substeps: string; comment: string; colour: string;
 };
 export type CardNode = Node<CardData, "card">;
 
-export const ROW = 22, HEAD = 42;
+export const ROW = 22, HEAD = 42, WIDTH = 190;
+/** Of nodes whose type is not known here. */
+const UNKNOWN = "#7a2f2f";
+
+/** Return what a card shows; `before` where it shows the same, so that it is not drawn again. */
+export function cardOf(s: State, graph: JsonObject, name: string, kind: Kind | undefined, before?: CardData): CardData {
+  const entry = g.entryOf(graph, name), kinds = s.kinds!, problems = problemsOf(s, name), here = !s.level.length && s.cook.path === s.path;
+  const found: CardData = {
+    name, kind, typeName: g.typeOf(entry), kinds, bypass: entry.bypass === true, problems, errors: problems.filter((problem) => s.checked.problems.includes(problem)).length,
+    substeps: s.level.length ? "" : kind?.knobs.find((knob) => knob.kind === "substeps")?.name ?? "", comment: typeof entry.comment === "string" ? entry.comment : "",
+    seconds: here ? s.cook.seconds.get(name) ?? 0 : 0, cooking: here && s.cook.running && s.cook.now === name, colour: colourOf(entry) || (kind ? kinds.categoryColour(kind.category) : UNKNOWN),
+  };
+  const keys = Object.keys(found) as (keyof CardData)[];
+  return before && keys.every((key) => before[key] === found[key] || (key === "problems" && same(problems as never, before.problems as never))) ? before : found;
+}
 
 /** Return how tall a node is drawn. */
 export function cardHeight(kind: Kind | undefined): number {
@@ -23,7 +40,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps<Car
   const classes = ["card", selected && "selected", data.bypass && "bypassed", data.errors > 0 && "failing", data.cooking && "cooking"].filter(Boolean).join(" ");
   return (
     <div className={classes}>
-      <div className="card-head" style={{ background: kind ? kinds.categoryColour(kind.category) : "#7a2f2f" }} title={kind?.doc.split("\n")[0] ?? "This type is not known here; it is kept as it is."}>
+      <div className="card-head" style={{ background: data.colour }} title={kind?.doc.split("\n")[0] ?? "This type is not known here; it is kept as it is."}>
         <b>{name || kind?.label}</b>
         <small>{kind ? (name ? kind.label : "") : `unknown: ${data.typeName}`}{data.bypass ? " · bypassed" : ""}</small>
         {data.substeps && <button className="dive nodrag" title={`Show the substeps of ${name}`} aria-label={`Show the substeps of ${name}`} onClick={(event) => { event.stopPropagation(); dive([name, data.substeps]); }}><Icon d="M3 4v4q0 2 2 2h8M10 7l3 3-3 3" /></button>}

@@ -10,9 +10,9 @@ export function fit(kind: Kind, typed: string): number {
   return 1 + words.filter((word) => near.includes(word)).length * 2 + (label === whole ? 20 : label.startsWith(whole) ? 8 : near.split(" ").some((part) => part.startsWith(words[0] ?? "")) ? 4 : 0);
 }
 
-interface Props { x: number; y: number; candidates: Kind[]; kinds: Kinds; onAdd: (kind: Kind) => void; onClose: () => void }
+interface Props { x: number; y: number; candidates: Kind[]; kinds: Kinds; into: string; onAdd: (kind: Kind) => void; onClose: () => void }
 
-export function Palette({ x, y, candidates, kinds, onAdd, onClose }: Props) {
+export function Palette({ x, y, candidates, kinds, into, onAdd, onClose }: Props) {
   const [typed, setTyped] = useState(""), [at, setAt] = useState(0), list = useRef<HTMLUListElement>(null), box = useRef<HTMLDivElement>(null);
   const order = useMemo(() => new Map(kinds.spec.categories.map((each, n) => [each.name, n])), [kinds]);
   const found = useMemo(() => candidates.map((kind) => ({ kind, score: fit(kind, typed) })).filter((each) => each.score > 0)
@@ -36,6 +36,7 @@ export function Palette({ x, y, candidates, kinds, onAdd, onClose }: Props) {
       <div className="palette" ref={box} role="dialog" aria-label="Add a node" onKeyDown={keys} onDoubleClick={(event) => event.stopPropagation()}>
         <input autoFocus role="combobox" aria-expanded aria-controls="kinds" aria-activedescendant={found[at] ? `kind-${found[at].id}` : undefined} aria-label="Search nodes" placeholder="Search by name, category or use" value={typed}
           onChange={(event) => { setTyped(event.target.value); setAt(0); }} spellCheck={false} />
+        {into && <p className="into">{into}</p>}
         <ul id="kinds" role="listbox" ref={list}>
           {found.map((kind, n) => (
             <li key={kind.id} id={`kind-${kind.id}`} role="option" aria-selected={n === at} onPointerEnter={() => setAt(n)} onClick={() => onAdd(kind)}>
