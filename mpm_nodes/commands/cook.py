@@ -26,6 +26,11 @@ def add(command: argparse.ArgumentParser) -> None:
     add_cook_options(command)
     command.add_argument("--out", type=Path, metavar="DIR", help="output root (default: out/NAME); a cook gets a folder rNNN in it")
     command.add_argument(
+        "--to",
+        metavar="NODE",
+        help="cook this node and what it needs, and write what it gives as a cache: the rest of the graph may be unfinished",
+    )
+    command.add_argument(
         "--part",
         choices=("all", "solve", "frames"),
         default="all",
@@ -120,6 +125,10 @@ def cook_graph(args: argparse.Namespace) -> int:
     out = args.out or Path("out") / args.graph.stem
     with stream_of_results(args.events in ("jsonl", "openjd")) as args.stream:
         graph = load(args.graph, args.overrides)
+        if args.to is not None:
+            from mpm_nodes.graph.document.upstream import keep_upstream
+
+            keep_upstream(graph, args.to)
         result = cook(graph, args, out, ranks.resume_command(args, out))
     if args.team is None or not args.team.rank:
         with contextlib.suppress(BrokenPipeError):

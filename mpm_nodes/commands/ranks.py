@@ -49,6 +49,7 @@ def run(args: argparse.Namespace, cook: Callable[[argparse.Namespace], int]) -> 
 def resume_command(args: argparse.Namespace, out: Path) -> str:
     """Return the command that goes on with a cook where it stopped."""
     words = ["mpm-nodes", "cook", args.graph, "--out", out]
+    words += [] if args.to is None else ["--to", args.to]
     words += [] if args.part == "all" else ["--part", args.part]
     words += [] if args.solved is None else ["--solved", args.solved]
     words += [] if args.ranks is None else ["--ranks", args.ranks]

@@ -49,7 +49,8 @@ def needs_of(loaded: Callable[[], Any]) -> dict[str, Any]:
         needs["unknown"] = list(needed.unknown)
     warnings = [{"place": node, "message": text} for node, text in preflight.warnings_of(estimates)]
     said = "; ".join(filter(None, [f"about {particles} particles" if particles else "", needed.in_words()]))
-    return {"problems": [], "needs": needs, "said": said, "warnings": warnings}
+    nodes = {name: told["memory"] for name, told in estimates.items() if told.get("memory")}
+    return {"problems": [], "needs": needs, "said": said, "warnings": warnings, "nodes": nodes}
 
 
 def check_here(folder: str) -> None:

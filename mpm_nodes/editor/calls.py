@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 from mpm_nodes.editor import program
 from mpm_nodes.editor.frames import FrameReader
 from mpm_nodes.editor.project import Project, check_graph, samples
+from mpm_nodes.graph.files.folder import Folder
+from mpm_nodes.graph.revisions.records import read_manifest
 from mpm_nodes.graph.revisions.revision import list_revisions
 from mpm_nodes.packaged_samples import samples_folder
 
@@ -164,6 +167,11 @@ class Calls:
         out, words = self.project.cache(path), self.known["cook"]
         filled = {"graph": str(self.project.root / path), "out": str(out), "revision": ""}
         wanted = [*words["cook"], *(words["resume"] if mode == "resume" else ())]
+        if given.get("to") is not None:
+            filled["node"] = _text(given, "to")
+            if not re.fullmatch(self.known["name_pattern"], filled["node"]):
+                raise Refused(400, "to: is the name of a node")
+            wanted += words["to"]
         if mode == "again":
             wanted += words["again"]
             filled["frame"] = str(_whole(given, "frame", -1_000_000, 10_000_000))
@@ -193,6 +201,11 @@ class Calls:
         """Return the names of the cooks of a graph file, oldest first."""
         return {"revisions": [folder.name for folder in list_revisions(self.project.cache(_text(given, "path")))]}
 
+    def cooked(self, given: dict[str, Any]) -> Any:
+        """Return the graph that a revision was cooked from, every knob written out; null where its cook has not begun to write."""
+        manifest = read_manifest(Folder(self.project.revision(_text(given, "path"), _text(given, "revision"))))
+        return {"graph": None if manifest is None else manifest["graph"]}
+
     def frame(self, given: dict[str, Any]) -> bytes:
         """Return a frame of a revision, the last one without `frame`; see `frames` for its form."""
         folder = self.project.revision(_text(given, "path"), _text(given, "revision"))
@@ -205,5 +218,5 @@ class Calls:
         return self.reader.frame(wanted)
 
 
-CALLS = frozenset("hello spec picture open sample digest save check upgrade cook stop events revisions frame".split())
+CALLS = frozenset("hello spec picture open sample digest save check upgrade cook stop events revisions cooked frame".split())
 """Names of calls; nothing else of `Calls` can be reached from outside."""

@@ -83,6 +83,8 @@ def test_a_cook_is_the_command_lines_and_its_frames_can_be_looked_at(page, proje
     assert [event["frame"] for event in events if event["event"] == "frame_done"] == [1, 2, 3]
     assert events[-1]["name"] == "done"
     assert page.call("revisions", path="shot.json") == {"revisions": ["r001"]}
+    assert page.call("cooked", path="shot.json", revision="r001")["graph"]["nodes"]["ball"]["knobs"]["radius"] == 0.2
+    assert sum(event["seconds"] for event in events if event["event"] == "stages") > 0.0
 
     from mpm_nodes.preview.pictures import find_root
     from mpm_nodes.preview.scene import open_scene
@@ -126,6 +128,18 @@ def test_a_cook_that_is_stopped_ends_and_goes_on(page, project):
     again = followed(page, "ended")
     assert [event["frame"] for event in again if event["event"] == "frame_done"] == [done[-1] + 1]
     assert page.call("revisions", path="shot.json") == {"revisions": ["r001"]}
+
+
+def test_a_node_is_cooked_with_what_it_needs_alone(page, project):
+    """Its particles are a revision like any other; the rest of the graph need not be whole."""
+    half = json.loads(json.dumps(GRAPH))
+    del half["nodes"]["fall"]["inputs"]
+    (project / "shot.json").write_text(json.dumps(half))
+    page.call("cook", path="shot.json", to="ball")
+    assert followed(page, "ended")[-1]["name"] == "done"
+    assert page.call("cooked", path="shot.json", revision="r001")["graph"]["nodes"].keys() == {"jelly", "ball", "write_cache_1"}
+    head, _ = unpacked(page.call("frame", path="shot.json", revision="r001"))
+    assert head["clouds"][0]["count"] > 100
 
 
 def test_an_invalid_graph_ends_with_what_the_command_line_says(page, project):

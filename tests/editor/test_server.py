@@ -172,3 +172,10 @@ def test_what_is_deep_or_no_object_is_told(page):
         assert page.send("POST", "/api/open", body=body)[0] == 400
     deep = "[" * 5_000 + "]" * 5_000
     assert page.send("POST", "/api/save", body={"path": "x.json", "text": deep, "digest": ""})[0] == 422
+
+
+def test_a_node_to_cook_to_is_a_name(page):
+    """Nothing of it reaches the command line as another argument."""
+    for name in ("--out", "a b", "", "../x"):
+        status, body = page.send("POST", "/api/cook", body={"path": "shot.json", "to": name})
+        assert status == 400 and b"name of a node" in body

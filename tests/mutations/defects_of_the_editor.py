@@ -55,4 +55,25 @@ DEFECTS = (
         "np.floor(np.clip((positions - self.low) / self.size, 0.0, 1.0) * STEPS)",
         f"{_FRAMES}::test_places_and_values_are_off_by_half_a_step_at_most",
     ),
+    Defect(
+        "the node to cook to is another argument",
+        "mpm_nodes/editor/calls.py",
+        'if not re.fullmatch(self.known["name_pattern"], filled["node"]):',
+        'if not filled["node"]:',
+        f"{_SERVER}::test_a_node_to_cook_to_is_a_name",
+    ),
+    Defect(
+        "a cook to a node lacks what its sources need",
+        "mpm_nodes/graph/document/upstream.py",
+        "open_ends += fresh",
+        "open_ends += ()",
+        "tests/graph/test_upstream.py::test_what_a_node_needs_stays_and_what_it_gives_is_written",
+    ),
+    Defect(
+        "a cache is written behind a cache",
+        "mpm_nodes/graph/document/upstream.py",
+        'if declaration is None or declaration.category == "Cache":',
+        "if declaration is None:",
+        "tests/graph/test_upstream.py::test_a_writer_writes_for_itself",
+    ),
 )

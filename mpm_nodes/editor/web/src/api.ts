@@ -28,7 +28,7 @@ export interface Sample { name: string; doc: string; topic: string; picture: boo
 export interface Hello { root: string; graph: string; graphs: string[]; samples: Sample[] }
 export interface Opened { path: string; text: string; digest: string }
 export interface Problem { place: string; message: string; value?: unknown; allowed?: string; cure?: string }
-export interface Checked { problems: Problem[]; warnings?: Problem[]; said?: string }
+export interface Checked { problems: Problem[]; warnings?: Problem[]; said?: string; nodes?: Record<string, number> }
 export type CookEvent = JsonObject & { event: string; n: number };
 export interface Events { cook: number; path: string; over: boolean; events: CookEvent[] }
 
@@ -42,7 +42,8 @@ export const api = {
   save: (path: string, text: string, digest: string) => json<{ digest: string }>("save", { path, text, digest }),
   upgrade: (path: string) => json<{ document: JsonObject }>("upgrade", { path }),
   check: (path: string, text: string) => json<Checked>("check", { path, text }),
-  cook: (path: string, mode: string, frame?: number) => json<object>("cook", { path, mode, frame }),
+  cook: (path: string, mode: string, frame?: number, to?: string) => json<object>("cook", { path, mode, frame, to }),
+  cooked: (path: string, revision: string) => json<{ graph: JsonObject | null }>("cooked", { path, revision }),
   stop: () => json<object>("stop"),
   events: (cook: number, since: number, wait: boolean) => json<Events>("events", { cook, since, wait }),
   revisions: (path: string) => json<{ revisions: string[] }>("revisions", { path }),

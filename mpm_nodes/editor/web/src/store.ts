@@ -9,6 +9,8 @@ import { Kinds, SPEC_FORMAT, SPEC_VERSION, type Kind } from "./model/spec";
 export interface CookState {
   number: number; path: string; running: boolean; revision: string; frames: [number, number] | null; last: number | null;
   status: string; share: number; log: { kind: string; text: string }[]; seconds: Map<string, number>; now: string;
+  /** Seconds by solve, and by its stages; stages that are fused stand together, joined by "+". */
+  stages: Map<string, Map<string, number>>; failed: string;
 }
 
 export interface State {
@@ -16,14 +18,17 @@ export interface State {
   saved: JsonObject | null; level: g.Level; selected: ReadonlySet<string>; focusKnob: string; past: JsonObject[]; future: JsonObject[];
   checked: Checked; checking: boolean; cook: CookState; conflict: string | null; toast: string; theme: "auto" | "dark" | "light";
   revision: string; revisions: string[]; edits: number; fault: string; keymap: Preset; help: boolean;
+  /** The graph that the shown revision was cooked from; null where there is none. */
+  cooked: JsonObject | null; heat: boolean;
 }
 
-const NO_COOK: CookState = { number: 0, path: "", running: false, revision: "", frames: null, last: null, status: "", share: 0, log: [], seconds: new Map(), now: "" };
+const NO_COOK: CookState = { number: 0, path: "", running: false, revision: "", frames: null, last: null, status: "", share: 0, log: [], seconds: new Map(), now: "", stages: new Map(), failed: "" };
 
 let state: State = {
   kinds: null, hello: null, path: "", digest: "", source: null, document: null, saved: null, level: [], selected: new Set(), focusKnob: "",
   past: [], future: [], checked: { problems: [] }, checking: false, cook: NO_COOK, conflict: null, toast: "",
   theme: (localStorage.getItem("theme") as State["theme"]) ?? "auto", revision: "", revisions: [], edits: 0, fault: "", help: false, keymap: localStorage.getItem("keys") === "houdini" ? "houdini" : "blender",
+  cooked: null, heat: false,
 };
 const listeners = new Set<() => void>();
 
@@ -254,11 +259,12 @@ export function goTo(problem: Problem): void {
 }
 
 // ---------------------------------------------------------------- cooks
-export async function cook(mode: "new" | "resume"): Promise<void> {
+/** Cook, or go on; with `to` that node and what it needs alone. */
+export async function cook(mode: "new" | "resume", to?: string): Promise<void> {
   takeTyped();
   if (!state.document || ((dirty(state) || !state.digest) && !(await save()))) return;
   try {
-    await api.cook(state.path, mode);
+    await api.cook(state.path, mode, undefined, to);
     set({ cook: { ...NO_COOK, running: true, path: state.path, status: "Starting" } });
   } catch (error) { tell(error); }
 }
@@ -299,6 +305,10 @@ function takeEvent(event: CookEvent): void {
   } else if (event.event === "node") {
     cook.now = text(event.node);
     cook.seconds = new Map(cook.seconds).set(cook.now, (cook.seconds.get(cook.now) ?? 0) + number(event.seconds));
+  } else if (event.event === "stages") {
+    const node = text(event.node), before = cook.stages.get(node), now = new Map(before);
+    for (const [name, seconds] of Object.entries(event.stages as Record<string, number>)) now.set(name, (now.get(name) ?? 0) + seconds);
+    cook.stages = new Map(cook.stages).set(node, now);
   } else if (event.event === "substep") {
     cook.status = `Frame ${number(event.frame)} · substep ${number(event.substep)} · dt ${number(event.dt).toPrecision(3)} s · ${number(event.particles).toLocaleString("en")} particles`;
   } else if (event.event === "frame_done") {
@@ -307,12 +317,16 @@ function takeEvent(event: CookEvent): void {
     cook.status = `Frame ${cook.last} done · ${number(event.particles).toLocaleString("en")} particles${left ? ` · about ${Math.ceil(left)} s left` : ""}`;
     if (cook.frames) cook.share = (cook.last - cook.frames[0] + 1) / (cook.frames[1] - cook.frames[0] + 1);
   } else if (event.event === "compiling") cook.status = text(event.message);
-  else if (["warning", "note", "error"].includes(event.event)) log(event.event, [text(event.where), text(event.message)].filter(Boolean).join(": "));
+  else if (event.event === "error") {
+    log("error", text(event.message));
+    cook.failed = /^[^\s.,:]+(?=[.,:])/.exec(text(event.message))?.[0] ?? ""; // messages begin with the node
+  } else if (["warning", "note"].includes(event.event)) log(event.event, [text(event.where), text(event.message)].filter(Boolean).join(": "));
   else if (event.event === "ended") {
     cook.running = false;
     cook.now = "";
     cook.status = text(event.message);
     if (text(event.said)) log("error", text(event.said));
+    if (event.name === "invalid" || event.name === "diverged") cook.failed ||= /^(?:mpm-nodes: error: )?\s*([^\s.,:]+)[.,:]/m.exec(text(event.said))?.[1] ?? "";
     void lookForRevisions();
   }
   set({ cook });

@@ -1,6 +1,6 @@
 /** What keys do in the graph, as those who know Blender or Houdini expect it: two maps, one switch. */
 export type Preset = "blender" | "houdini";
-export type Action = "add" | "remove" | "duplicate" | "bypass" | "all" | "none" | "frame" | "note" | "dot" | "arrange" | "alignLeft" | "alignTop" | "fitChosen" | "fitAll" | "dive" | "up" | "rename" | "help";
+export type Action = "add" | "remove" | "duplicate" | "bypass" | "all" | "none" | "frame" | "note" | "dot" | "arrange" | "alignLeft" | "alignTop" | "fitChosen" | "fitAll" | "dive" | "up" | "rename" | "here" | "help";
 
 export interface Act { name: Action; label: string; blender: string[]; houdini: string[] }
 
@@ -22,6 +22,7 @@ export const ACTIONS: Act[] = [
   { name: "fitAll", label: "Show all", blender: ["Home"], houdini: ["H", "Home"] },
   { name: "dive", label: "Into the substeps", blender: ["Enter"], houdini: ["Enter", "I"] },
   { name: "up", label: "Back to the graph", blender: ["Escape"], houdini: ["U", "Escape"] },
+  { name: "here", label: "Cook to here: the selected node and what it needs", blender: ["Shift+Enter"], houdini: ["Shift+Enter"] },
   { name: "help", label: "These keys", blender: ["?"], houdini: ["?"] },
 ];
 

@@ -3,7 +3,7 @@ import { isObject } from "../model/json";
 import { type Action, keyOf } from "../model/keymap";
 import type { Alignment } from "../model/layout";
 import * as store from "../store";
-import { shownGraph, useStore } from "../store";
+import { set, shownGraph, useStore } from "../store";
 
 interface Props { act: (action: Action, from?: HTMLElement) => void; align: (how: Alignment) => void; makeOwn: (() => void) | null }
 
@@ -32,6 +32,7 @@ export function GraphBar({ act, align, makeOwn }: Props) {
             {item("frame", "Frame")}{item("note", "Note")}{item("dot", "Dot on the wire")}
           </div>
         </details>
+        <button aria-pressed={s.heat} disabled={!s.cook.seconds.size || s.cook.path !== s.path} onClick={() => set({ heat: !s.heat })} title="Where the time of the newest cook went, by colour and figures">Heat</button>
         <button onClick={() => act("fitAll")} title={keyOf("fitAll", s.keymap)}>Fit</button>
         <button onClick={() => act("help")} title="Keys (?)" aria-label="Keys">?</button>
       </div>

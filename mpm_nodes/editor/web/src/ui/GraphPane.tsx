@@ -11,10 +11,11 @@ import * as store from "../store";
 import { editGraph, get, kindLookup, say, set, shownGraph, useStore } from "../store";
 import { type BoxNode, FrameBox, NoteBox } from "./Boxes";
 import { GraphBar, ownDocument } from "./GraphBar";
-import { cardHeight, type CardNode, cardOf, NodeCard, WIDTH } from "./NodeCard";
+import { cardHeight, type CardNode, cardOf, NodeCard, toldOf, WIDTH } from "./NodeCard";
 import { Palette } from "./Palette";
 import { Stroke } from "./Stroke";
 import { useClipboard } from "./clipboard";
+import { useCooked } from "./useCooked";
 import { withDot, type WireEdge, WireLine } from "./WireEdge";
 
 /** Columns of stages beside each other: a substep is one long chain. */
@@ -51,16 +52,16 @@ function Flow() {
   // what the document says, with what React Flow has measured
   useEffect(() => {
     setNodes((before) => {
-      const was = new Map(before.map((node) => [node.id, node]));
+      const was = new Map(before.map((node) => [node.id, node])), told = toldOf(s);
       const cards = names.map((name) => {
         const [x, y] = places.get(name)!, before = was.get(id(name)) as CardNode | undefined;
-        return { ...before, id: id(name), type: "card", position: before?.dragging ? before.position : { x, y: -y }, selected: s.selected.has(name), deletable: own && name !== g.BEGIN, draggable: own && name !== g.BEGIN || !own, data: cardOf(s, graph, name, kindOf(name), before?.data) } as CardNode;
+        return { ...before, id: id(name), type: "card", position: before?.dragging ? before.position : { x, y: -y }, selected: s.selected.has(name), deletable: own && name !== g.BEGIN, draggable: own && name !== g.BEGIN || !own, data: cardOf(s, graph, name, kindOf(name), told, before?.data) } as CardNode;
       });
       const drawn = boxes.map((box) => ({ ...was.get(box.id), id: box.id, type: box.kind, position: { x: box.position[0], y: -box.position[1] }, width: box.size[0], height: box.size[1], zIndex: box.kind === "frame" ? -1 : 0,
         selected: s.selected.has(box.id), draggable: own, connectable: false, dragHandle: box.kind === "frame" ? ".frame-head" : ".note-head", data: { box, own } }) as BoxNode);
       return [...drawn, ...cards];
     });
-  }, [graph, places, boxes, s.selected, s.checked, s.cook.seconds, s.cook.now, s.cook.running, s.path]);
+  }, [graph, places, boxes, s.selected, s.checked, s.cook.seconds, s.cook.stages, s.cook.now, s.cook.running, s.cook.failed, s.cooked, s.heat, s.path]);
 
   const edges = useMemo<WireEdge[]>(() => wires.map((wire) => {
     const output = kindLookup(get())(wire.source)?.outputs.find((each) => each.name === wire.output);
@@ -253,6 +254,7 @@ function Flow() {
     frame: () => addBox("frame"), note: () => addBox("note"), dot: () => { for (const each of cut) { const wire = wireOf(each); if (wire) addDot(wire); } },
     alignLeft: () => align("left"), alignTop: () => align("top"), fitAll: () => fit(), fitChosen: () => fit(s.selected.size ? nodes.filter((node) => node.selected) : nodes),
     up: () => { if (s.level.length) store.dive([]); }, rename: () => document.querySelector<HTMLInputElement>(".knobs .name")?.select(), help: () => set({ help: true }),
+    here: () => { const [one] = s.selected; if (s.selected.size === 1 && !a.isBox(one) && !s.level.length && !s.cook.running) void store.cook("new", one); },
   };
   const act = (action: Action, from?: HTMLElement) => {
     if (action === "add" && from) { const box = from.getBoundingClientRect(); ask(box.left - 200, box.bottom + 8); } else acts[action]();
@@ -269,6 +271,7 @@ function Flow() {
     acts[action]();
   };
   useClipboard(kinds);
+  useCooked();
 
   const own_ = ownDocument(s);
   return (
