@@ -22,7 +22,7 @@ __all__ = ["CALLS", "Calls", "Refused"]
 LONGEST_WAIT = 20.0
 """Seconds that a call for events waits for one."""
 MOST_POINTS = 5_000_000
-COOK_MODES, SHOWN = ("new", "resume", "again"), ("points", "surface")
+COOK_MODES = ("new", "resume", "again")
 
 
 class Refused(Exception):
@@ -208,15 +208,36 @@ class Calls:
 
     def frame(self, given: dict[str, Any]) -> bytes:
         """Return a frame of a revision, the last one without `frame`; see `frames` for its form."""
-        folder = self.project.revision(_text(given, "path"), _text(given, "revision"))
-        number = None if given.get("frame") is None else _whole(given, "frame", -1_000_000, 10_000_000)
+        number = None if given.get("frame") is None else self._frame_number(given)
         most = _whole({"most": 400_000, **given}, "most", 1, MOST_POINTS)
-        attribute, show = _text({"attribute": "", **given}, "attribute"), _text({"show": "points", **given}, "show")
-        if show not in SHOWN:
-            raise Refused(400, f"show: is one of {', '.join(SHOWN)}")
-        wanted = {"folder": str(folder), "frame": number, "show": show, "attribute": attribute[:100], "most": most}
-        return self.reader.frame(wanted)
+        layers = given.get("layers")
+        if layers is not None and not (isinstance(layers, list) and all(isinstance(each, str) for each in layers)):
+            raise Refused(400, "layers: is a list of texts")
+        attribute = _text({"attribute": "", **given}, "attribute")[:100]
+        return self.reader.ask(
+            what="frame", folder=self._revision(given), frame=number, layers=layers, attribute=attribute, most=most
+        )
+
+    def particle(self, given: dict[str, Any]) -> Any:
+        """Return all values of one point that a frame was sent with."""
+        layer, path, index = _text(given, "layer"), _text(given, "prim"), _whole(given, "index", 0, 2**31)
+        found = {"layer": layer, "path": path, "index": index, "frame": self._frame_number(given)}
+        return self.reader.json(what="particle", folder=self._revision(given), **found)
+
+    def history(self, given: dict[str, Any]) -> Any:
+        """Return place and value of a particle from a frame on, as far as is read in a moment, and where to go on."""
+        found = {"layer": _text(given, "layer"), "path": _text(given, "prim"), "attribute": _text(given, "attribute")[:100]}
+        ident, begin = _whole(given, "id", 0, 2**53), _whole(given, "begin", -1_000_000, 10_000_000)
+        return self.reader.json(what="history", folder=self._revision(given), ident=ident, begin=begin, **found)
+
+    def _revision(self, given: dict[str, Any]) -> str:
+        return str(self.project.revision(_text(given, "path"), _text(given, "revision")))
+
+    def _frame_number(self, given: dict[str, Any]) -> int:
+        return _whole(given, "frame", -1_000_000, 10_000_000)
 
 
-CALLS = frozenset("hello spec picture open sample digest save check upgrade cook stop events revisions cooked frame".split())
+CALLS = frozenset(
+    "hello spec picture open sample digest save check upgrade cook stop events revisions cooked frame particle history".split()
+)
 """Names of calls; nothing else of `Calls` can be reached from outside."""

@@ -2,8 +2,9 @@
 
 A frame is the length of its header in 4 bytes (little endian), the header as JSON, then its arrays one after the other, each
 padded to 4 bytes: for every cloud its points (n, 4) uint16, and where its colours differ their bytes (n, 4) uint8; for every mesh
-its points (n, 4) uint16 and its triangles (t, 3) uint32. The first three numbers of a point are shares of the frame's `box`, the
-fourth is the value of the chosen attribute as a share of the span `values`.
+its points (n, 4) uint16, its triangles (t, 3) uint32, and its colours as those of clouds; for every fog its voxels (z, y, x) uint8.
+The first three numbers of a point are shares of the shape's `box`, the fourth is the value of the chosen attribute as a share of
+the shape's `values`.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ import numpy as np
 
 from mpm_nodes import children
 from mpm_nodes.data import InputError, MpmNodesError
+from mpm_nodes.editor import histories
+from mpm_nodes.editor.layers import OpenedCache, unit_of
 
 __all__ = ["FrameReader", "serve"]
 
-STEPS = 65535
 _LENGTH = struct.Struct("<I")
+MOST_OPENED = 2
+"""Caches that are held open: two are compared."""
 LONGEST_READ = 60.0
 """Seconds after which a child that reads a frame is given up."""
 
@@ -39,8 +43,12 @@ class FrameReader:
         self._child: subprocess.Popen | None = None
         threading.Thread(target=self._run, name="frames", daemon=True).start()  # the child ends with the thread that starts it
 
-    def frame(self, wanted: dict[str, Any]) -> bytes:
-        """Return a frame (`wanted`: folder, frame, show, attribute, most).
+    def json(self, **wanted: Any) -> dict[str, Any]:
+        """Return an answer that is JSON alone; as `ask`."""
+        return _head(self.ask(**wanted))
+
+    def ask(self, **wanted: Any) -> bytes:
+        """Return the answer of a method of `Opened`: `what`, and its arguments.
 
         Raises:
             InputError: It cannot be read.
@@ -101,7 +109,7 @@ def serve() -> None:
     for line in sys.stdin.buffer:
         wanted = json.loads(line)
         try:
-            data = opened.frame(**wanted)
+            data = opened.answer(**wanted)
         except MpmNodesError as error:
             data = packed({"error": str(error)}, [])
         _write(out, data)
@@ -113,101 +121,54 @@ def _write(out: BinaryIO, data: bytes) -> None:
 
 
 class Opened:
-    """The cache that was asked for last; a cook adds frames to it, so that its stage is opened again when it has changed."""
+    """The caches that were asked for last; a cook adds frames to one, so that its stages are opened again when it has changed."""
 
     def __init__(self) -> None:
-        self.key: tuple[Any, ...] = ()
-        self.scene: Any = None
+        self.held: dict[str, tuple[Any, OpenedCache]] = {}
 
-    def frame(self, folder: str, frame: int | None, show: str, attribute: str, most: int) -> bytes:
-        """Return a frame, the last one where it is None; at most `most` points of each cloud, spread evenly, or the surface."""
-        scene = self._scene(Path(folder))
-        frame = scene.last if frame is None else min(max(frame, scene.first), scene.last)
-        shapes = scene.shapes(frame, show)
-        bounds = shapes.bounds()
-        low, high = bounds if bounds is not None else (np.zeros(3), np.ones(3))
-        paths = [shape.path for shape in (*shapes.clouds, *shapes.surfaces)] if attribute else []
-        values = {path: scene.numbers(path, attribute, frame) for path in paths}
-        box = FrameBox(low, high, [each for each in values.values() if each is not None])
-        arrays: list[np.ndarray] = []
-        clouds = [_cloud(cloud, box, values.get(cloud.path), most, arrays) for cloud in shapes.clouds]
-        meshes = [_mesh(mesh, box, values.get(mesh.path), arrays) for mesh in shapes.surfaces]
+    def answer(self, what: str, **wanted: Any) -> bytes:
+        """Answer a request by the name of a method."""
+        asked = {"frame": self.frame, "particle": self.particle, "history": self.history}
+        return asked[what](**wanted)
+
+    def frame(self, folder: str, frame: int | None, layers: list[str] | None, attribute: str, most: int) -> bytes:
+        """Return a frame, the last one where it is None; at most `most` points of each cloud, spread evenly."""
+        cache = self.cache(folder)
+        frame = cache.last if frame is None else min(max(frame, cache.first), cache.last)
+        chosen = cache.chosen(layers)
+        drawn = cache.drawn(chosen, frame, attribute, most)
         head = {
-            "frame": frame, "first": scene.first, "last": scene.last, "fps": scene.fps,
-            "box": [low.tolist(), high.tolist()], "values": [box.least, box.most], "attribute": attribute,
-            "unit": unit_of(attribute), "attributes": scene.attribute_names(frame), "clouds": clouds, "meshes": meshes,
+            "frame": frame, "first": cache.first, "last": cache.last, "fps": cache.scenes[0].fps,
+            "attribute": attribute, "unit": unit_of(attribute), "attributes": cache.attribute_names(),
+            "values": [min((s.least for s in drawn.spans), default=0.0), max((s.most for s in drawn.spans), default=0.0)],
+            "layers": [{"name": layer.name, "label": layer.label, "kind": layer.kind} for layer in cache.layers],
+            "shown": [layer.name for layer in chosen], **drawn.records,
         }  # fmt: skip
-        return packed(head, arrays)
+        return packed(head, drawn.arrays)
 
-    def _scene(self, folder: Path) -> Any:
-        from mpm_nodes.preview.pictures import find_root
-        from mpm_nodes.preview.scene import open_scene
+    def particle(self, folder: str, frame: int, layer: str, path: str, index: int) -> bytes:
+        """Return all values of one point as JSON."""
+        return packed(histories.particle(self.cache(folder), layer, path, frame, index), [])
 
-        root = find_root(folder)
-        key = (str(root), root.stat().st_mtime_ns, root.stat().st_size)
-        if key != self.key:
-            self.scene, self.key = None, ()  # OpenUSD keeps layers that are held
-            self.scene = open_scene(root)
-            self.key = key
-        return self.scene
+    def history(self, folder: str, layer: str, path: str, ident: int, attribute: str, begin: int) -> bytes:
+        """Return place and value of one particle in some frames as JSON, and where to go on."""
+        return packed(histories.history(self.cache(folder), layer, path, ident, attribute, begin), [])
 
+    def cache(self, folder: str) -> OpenedCache:
+        """Return the stages of a folder, opened."""
+        from mpm_nodes.editor.stage_shapes import StageShapes
+        from mpm_nodes.preview.pictures import find_roots
 
-class FrameBox:
-    """What 16 bits stand for: a box [m], and the values of an attribute in its unit."""
-
-    def __init__(self, low: np.ndarray, high: np.ndarray, values: list[np.ndarray]) -> None:
-        self.low, self.size = low, np.maximum(high - low, 1e-12)
-        finite = [part for each in values if len(part := each[np.isfinite(each)])]
-        self.least = float(min((part.min() for part in finite), default=0.0))
-        self.most = float(max((part.max() for part in finite), default=0.0))
-
-    def rows(self, positions: np.ndarray, values: np.ndarray | None) -> np.ndarray:
-        """Return positions [m] (n, 3) and their values (n,) as (n, 4), uint16."""
-        rows = np.zeros((len(positions), 4), np.uint16)
-        rows[:, :3] = np.rint(np.clip((positions - self.low) / self.size, 0.0, 1.0) * STEPS)
-        if values is not None and len(values) in (1, len(positions)) and self.most > self.least:
-            share = np.clip((values - self.least) / (self.most - self.least), 0.0, 1.0)
-            rows[:, 3] = np.rint(np.nan_to_num(share) * STEPS)
-        return rows
-
-
-def _cloud(cloud: Any, box: FrameBox, values: np.ndarray | None, most: int, arrays: list[np.ndarray]) -> dict[str, Any]:
-    count = len(cloud.positions)
-    step = max(1, -(-count // max(1, most)))
-    shown = slice(None, None, step)
-    arrays.append(box.rows(cloud.positions, values)[shown])
-    colours = cloud.colours[shown]
-    mixed = bool(len(colours)) and bool((colours != colours[0]).any())
-    if mixed:
-        arrays.append(np.concatenate([_srgb(colours), np.full((len(colours), 1), 255, np.uint8)], axis=1))
-    return {
-        "path": cloud.path, "count": count, "shown": len(colours), "radius": float(cloud.radii.mean()) * step ** (1.0 / 3.0),
-        "colour": _srgb(colours.mean(axis=0)).tolist(), "colours": mixed, "has_values": values is not None,
-    }  # fmt: skip
-
-
-def _mesh(mesh: Any, box: FrameBox, values: np.ndarray | None, arrays: list[np.ndarray]) -> dict[str, Any]:
-    per_point = values if values is not None and len(values) in (1, len(mesh.points)) else None
-    arrays += [box.rows(mesh.points, per_point), mesh.triangles.astype(np.uint32)]
-    colour = mesh.colours.reshape(-1, 3).mean(axis=0) if len(mesh.colours) else np.full(3, 0.5)
-    return {
-        "path": mesh.path, "points": len(mesh.points), "triangles": len(mesh.triangles), "matter": mesh.matter,
-        "colour": _srgb(colour).tolist(), "has_values": per_point is not None,
-    }  # fmt: skip
-
-
-def _srgb(linear: np.ndarray) -> np.ndarray:
-    """Return linear colours as sRGB bytes."""
-    light = np.clip(linear, 0.0, 1.0)
-    curve = np.where(light <= 0.0031308, 12.92 * light, 1.055 * np.maximum(light, 1e-9) ** (1.0 / 2.4) - 0.055)
-    return np.rint(255.0 * curve).astype(np.uint8)
-
-
-def unit_of(attribute: str) -> str:
-    """Return the unit of an attribute, "" where it has none or is not known."""
-    from mpm_nodes.preview.colour_by import ColourBy
-
-    return ColourBy(attribute, 0.0, 1.0).unit
+        roots = find_roots(Path(folder))
+        key = [(str(root), root.stat().st_mtime_ns, root.stat().st_size) for root in roots]
+        known = self.held.pop(folder, (None, None))
+        if known[0] != key or known[1] is None:
+            known = (None, None)  # OpenUSD keeps layers that are held
+            known = (key, OpenedCache([StageShapes(root) for root in roots]))
+        self.held[folder] = known
+        for old in list(self.held)[:-MOST_OPENED]:
+            del self.held[old]
+        return known[1]
 
 
 def packed(head: dict[str, Any], arrays: list[np.ndarray]) -> bytes:

@@ -292,8 +292,13 @@ def find_root(place: Path) -> Path:
     Raises:
         InputError: There is none.
     """
+    return find_roots(place)[0]
+
+
+def find_roots(place: Path) -> list[Path]:
+    """Return all root stages of a cache, sorted; as `find_root`."""
     if place.is_file():
-        return place
+        return [place]
     if not place.is_dir():
         raise InputError(f"{place}: no such folder; give the folder that a cook wrote")
     revisions = [path for path in place.iterdir() if path.is_dir() and re.fullmatch(r"r\d{3,}", path.name)]
@@ -304,5 +309,5 @@ def find_root(place: Path) -> Path:
             if not re.search(r"\.(topology|manifest)\.|\.\d+\.usd|^\.", path.name)
         ]
         if found:
-            return found[0]
+            return found
     raise InputError(f"{place}: holds no USD stage (*.usda), nor does any rNNN folder in it; cook a graph with a cache node first")

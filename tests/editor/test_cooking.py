@@ -19,6 +19,7 @@ from editor_page import GRAPH, Page
 
 from mpm_nodes.commands import edit
 from mpm_nodes.editor import server as servers
+from mpm_nodes.editor.quantised import even_order
 
 
 def test_a_text_that_is_not_saved_is_checked_as_validate_does(page, project):
@@ -93,13 +94,13 @@ def test_a_cook_is_the_command_lines_and_its_frames_can_be_looked_at(page, proje
     cloud = scene.shapes(3).clouds[0]
     head, rows = unpacked(page.call("frame", path="shot.json", revision="r001", attribute="velocity"))
     assert (head["frame"], head["first"], head["last"], head["unit"]) == (3, 1, 3, "m/s")
-    low, high = np.array(head["box"])
-    step = (high - low) / 65535
-    assert (np.abs(low + rows[:, :3] * step - cloud.positions) <= 0.5001 * step + 1e-7).all()
+    low, high = np.array(head["clouds"][0]["box"])
+    step, order = (high - low) / 65535, np.concatenate([np.arange(len(rows))[part] for part in even_order(len(rows), len(rows))[0]])
+    assert (np.abs(low + rows[:, :3] * step - cloud.positions[order]) <= 0.5001 * step + 1e-7).all()
     speeds = scene.numbers(cloud.path, "velocity", 3)
     least, most = head["values"]
     assert (least, most) == (speeds.min(), speeds.max()) and most > least
-    assert np.abs(least + rows[:, 3] * (most - least) / 65535 - speeds).max() <= 0.5001 * (most - least) / 65535
+    assert np.abs(least + rows[:, 3] * (most - least) / 65535 - speeds[order]).max() <= 0.5001 * (most - least) / 65535
     assert "velocity" in head["attributes"] and "position" not in head["attributes"]
 
     few, _ = unpacked(page.call("frame", path="shot.json", revision="r001", frame=2, most=50))

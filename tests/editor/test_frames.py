@@ -1,4 +1,4 @@
-"""Frames in 16 bits: how far places and values are off, what a frame of nothing is, and how many points stand for all."""
+"""Shapes in 16 bits: how far places and values are off, which points stand for all, and what a block of fog holds."""
 
 from __future__ import annotations
 
@@ -8,49 +8,68 @@ import struct
 import numpy as np
 import pytest
 
-from mpm_nodes.editor.frames import STEPS, FrameBox, _cloud, packed
-from mpm_nodes.preview.scene import Cloud
+from mpm_nodes.editor.frames import packed
+from mpm_nodes.editor.quantised import STEPS, ShapeBox, Span, even_order, quantised_volume
+
+WHOLE = [slice(None)]
 
 
-def cloud(count: int, colours: np.ndarray | None = None) -> Cloud:
-    rng = np.random.default_rng(3)
-    places = rng.normal(size=(count, 3)) * (4.0, 0.1, 2.0)
-    one = np.full((count, 3), 0.5, np.float32)
-    return Cloud("/cache/particles", places, np.full(count, 0.01, np.float32), one if colours is None else colours)
+def places(count: int) -> np.ndarray:
+    return np.random.default_rng(3).normal(size=(count, 3)) * (4.0, 0.1, 2.0)
 
 
 def test_places_and_values_are_off_by_half_a_step_at_most():
     """Of the box, and of the span of the values; both ends are met."""
-    shape = cloud(20_000)
-    low, high, values = shape.positions.min(axis=0), shape.positions.max(axis=0), shape.positions[:, 0] ** 3
-    box = FrameBox(low, high, [values])
-    rows = box.rows(shape.positions, values).astype(float)
-    step = (high - low) / STEPS
-    assert (np.abs(low + rows[:, :3] * step - shape.positions) <= 0.5000001 * step).all()
-    span = (box.most - box.least) / STEPS
-    assert np.abs(box.least + rows[:, 3] * span - values).max() <= 0.5000001 * span
+    points = places(20_000)
+    values = points[:, 0] ** 3
+    box, span = ShapeBox.around(points), Span.of(values)
+    rows = box.rows(points, values, span, WHOLE).astype(float)
+    step = box.size / STEPS
+    assert (np.abs(box.low + rows[:, :3] * step - points) <= 0.5000001 * step).all()
+    assert (
+        np.abs(span.least + rows[:, 3] * (span.most - span.least) / STEPS - values).max()
+        <= 0.50001 * (span.most - span.least) / STEPS
+    )
     assert rows.min() == 0 and rows.max() == STEPS
 
 
 def test_what_is_flat_empty_or_not_a_number_has_a_frame():
     """A box without height, no points at all, and values of which some are not finite."""
-    flat = FrameBox(np.zeros(3), np.array([1.0, 0.0, 1.0]), [np.array([np.nan, np.inf])])
-    assert (flat.least, flat.most) == (0.0, 0.0)
-    assert (flat.rows(np.zeros((2, 3)), np.array([np.nan, 1.0])) == 0).all()
-    some = FrameBox(np.zeros(3), np.ones(3), [np.array([1.0, np.nan, 3.0])])
-    assert (some.least, some.most) == (1.0, 3.0)
-    assert list(some.rows(np.zeros((3, 3)), np.array([1.0, np.nan, 3.0]))[:, 3]) == [0, 0, STEPS]
-    assert len(flat.rows(np.zeros((0, 3)), None)) == 0
+    assert Span.of(np.array([np.nan, np.inf])) is None and Span.of(None) is None
+    span = Span.of(np.array([1.0, np.nan, 3.0]))
+    assert span == (1.0, 3.0)
+    flat = ShapeBox.around(np.array([[0.0, 2.0, 0.0], [1.0, 2.0, 1.0]]))
+    assert list(flat.rows(np.full((3, 3), 2.0), np.array([1.0, np.nan, 3.0]), span, WHOLE)[:, 3]) == [0, 0, STEPS]
+    assert len(ShapeBox.around(np.zeros((0, 3))).rows(np.zeros((0, 3)), None, Span(), WHOLE)) == 0
+    assert (flat.rows(np.zeros((2, 3)), np.array([5.0]), Span(5.0, 5.0), WHOLE)[:, 3] == 0).all()
 
 
-@pytest.mark.parametrize(("count", "most", "shown"), [(10, 100, 10), (100, 100, 100), (101, 100, 51), (1000, 7, 7), (1, 1, 1)])
-def test_points_that_are_left_out_are_made_up_for(count, most, shown):
-    """At most as many as asked for; each is larger, so that they hold the volume of all."""
-    shape, arrays = cloud(count), []
-    record = _cloud(shape, FrameBox(np.full(3, -9.0), np.full(3, 9.0), []), None, most, arrays)
-    assert (record["count"], record["shown"], len(arrays[0])) == (count, shown, shown)
-    assert shown * record["radius"] ** 3 == pytest.approx(count * 0.01**3, rel=0.35)
-    assert not record["colours"] and record["colour"] == [188, 188, 188]
+@pytest.mark.parametrize(("count", "most"), [(10, 100), (100, 100), (101, 100), (1000, 7), (100_000, 30_000), (1, 1), (0, 5)])
+def test_at_most_as_many_points_are_sent_and_every_beginning_is_even(count, most):
+    """None twice, all where they are few; of the first so many, no gap is more than four times as wide as even ones."""
+    parts, strides = even_order(count, most)
+    sent = np.concatenate([np.arange(count)[part] for part in parts]) if parts else np.zeros(0, int)
+    assert len(sent) <= most and len(np.unique(sent)) == len(sent)
+    assert len(sent) == count if count <= most else len(sent) > 0.8 * most
+    assert all(part.step == strides for part in parts)
+    for share in (0.1, 0.5, 1.0):
+        some = np.sort(sent[: int(share * len(sent))])
+        if len(some) > 8:
+            assert np.diff(some).max() <= 4.0 * count / len(some)
+
+
+def test_fog_is_the_mean_of_what_it_holds_and_stays_where_it_is():
+    """One voxel a cell where there is room; of a far one, cells of several, whose sum is that of the voxels."""
+    rng = np.random.default_rng(5)
+    values = rng.random((2, 8, 8, 8)).astype(np.float32)
+    near = np.array([[-8, 0, 8], [0, 0, 8]])
+    block, low, factor, most = quantised_volume(near, values)
+    assert (block.shape, low.tolist(), factor) == ((8, 8, 16), [-8, 0, 8], 1)
+    assert np.abs(block[:, :, 8:] / 255.0 * most - values[1].transpose(2, 1, 0)).max() <= 0.5 * most / 255.0
+    block, low, factor, most = quantised_volume(np.array([[-8, 0, 8], [992, 0, 8]]), values)
+    assert factor == 8 and max(block.shape) <= 128 and low.tolist() == [-8, 0, 8]
+    assert block.sum() / 255.0 * most * factor**3 == pytest.approx(values.sum(), rel=0.005)
+    assert block[0, 0, 0] / 255.0 * most == pytest.approx(values[0].mean(), rel=0.005)
 
 
 def test_arrays_begin_at_four_bytes():

@@ -99,7 +99,7 @@ TRAVERSALS = [
 
 
 @pytest.mark.parametrize("path", TRAVERSALS)
-@pytest.mark.parametrize("name", ["open", "save", "digest", "check", "cook", "revisions", "frame"])
+@pytest.mark.parametrize("name", ["open", "save", "digest", "check", "cook", "revisions", "frame", "particle", "history"])
 def test_no_name_leads_out_of_the_folder(page, project, name, path):
     """Neither climbing nor links nor names of other systems; what lies outside is neither read nor written."""
     (project / "link.json").symlink_to("../secret.json")
@@ -110,6 +110,7 @@ def test_no_name_leads_out_of_the_folder(page, project, name, path):
     text = json.dumps({"format": "mpm_nodes.graph", "version": 1, "nodes": {}})
     text = "{}" if name == "check" else text  # which starts no child
     body = {"path": path, "text": text, "digest": "", "revision": "r001", "mode": "new"}
+    body |= {"frame": 1, "layer": "a", "prim": "/a", "index": 0, "id": 0, "begin": 0, "attribute": ""}
     status, answer = page.send("POST", f"/api/{name}", body=body)
     harmless = {"revisions", "digest"}  # of a name below the root, where nothing is
     assert status in (400, 404, 409, 422) or (name in harmless and status == 200)
@@ -134,7 +135,26 @@ JSON = st.recursive(
     max_leaves=8,
 )
 SENSIBLE = st.sampled_from(["shot.json", "new", "again", "r001", "demo"])
-FIELDS = ("path", "text", "digest", "name", "revision", "frame", "attribute", "most", "since", "cook", "wait", "mode")
+FIELDS = (
+    "path",
+    "text",
+    "digest",
+    "name",
+    "revision",
+    "frame",
+    "attribute",
+    "most",
+    "since",
+    "cook",
+    "wait",
+    "mode",
+    "layers",
+    "layer",
+    "prim",
+    "index",
+    "id",
+    "begin",
+)
 
 
 @FUZZ

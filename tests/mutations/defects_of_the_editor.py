@@ -5,6 +5,7 @@ from __future__ import annotations
 from defect import Defect
 
 _SERVER, _FILES, _FRAMES = "tests/editor/test_server.py", "tests/editor/test_project.py", "tests/editor/test_frames.py"
+_LAYERS = "tests/editor/test_cache_layers.py"
 DEFECTS = (
     Defect(
         "another site may call",
@@ -50,9 +51,9 @@ DEFECTS = (
     ),
     Defect(
         "frames are half a step off",
-        "mpm_nodes/editor/frames.py",
-        "np.rint(np.clip((positions - self.low) / self.size, 0.0, 1.0) * STEPS)",
-        "np.floor(np.clip((positions - self.low) / self.size, 0.0, 1.0) * STEPS)",
+        "mpm_nodes/editor/quantised.py",
+        "into[:, axis] = np.rint(np.clip(steps, 0.0, STEPS))",
+        "into[:, axis] = np.floor(np.clip(steps, 0.0, STEPS))",
         f"{_FRAMES}::test_places_and_values_are_off_by_half_a_step_at_most",
     ),
     Defect(
@@ -75,5 +76,26 @@ DEFECTS = (
         'if declaration is None or declaration.category == "Cache":',
         "if declaration is None:",
         "tests/graph/test_upstream.py::test_a_writer_writes_for_itself",
+    ),
+    Defect(
+        "the first points that are sent are those of one corner",
+        "mpm_nodes/editor/quantised.py",
+        """        first = int(f"{n:0{bits}b}"[::-1], 2)""",
+        """        first = n""",
+        f"{_FRAMES}::test_at_most_as_many_points_are_sent_and_every_beginning_is_even",
+    ),
+    Defect(
+        "a volume's file outside of the cache is read",
+        "mpm_nodes/editor/layers.py",
+        "if not path.resolve().is_relative_to(scene.path.parent.resolve()):",
+        "if False:",
+        f"{_LAYERS}::test_a_volume_that_lies_elsewhere_is_not_read",
+    ),
+    Defect(
+        "a particle is followed by its place in the file",
+        "mpm_nodes/editor/histories.py",
+        "at = np.flatnonzero(ids == ident) if ids is not None else []",
+        "at = np.array([ident]) if ids is not None else []",
+        f"{_LAYERS}::test_a_particle_is_followed_by_its_id",
     ),
 )

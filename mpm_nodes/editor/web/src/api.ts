@@ -32,6 +32,10 @@ export interface Checked { problems: Problem[]; warnings?: Problem[]; said?: str
 export type CookEvent = JsonObject & { event: string; n: number };
 export interface Events { cook: number; path: string; over: boolean; events: CookEvent[] }
 
+export interface Particle { frame: number; index: number; id: number | null; place: [number, number, number]; values: { name: string; unit: string; value: number | number[] }[] }
+/** A particle over frames; `next` is the frame to ask on from. */
+export interface History { frames: number[]; places: [number, number, number][]; values: (number | null)[]; unit: string; next: number | null }
+
 export const api = {
   hello: () => json<Hello>("hello"),
   spec: () => json<Spec>("spec"),
@@ -47,6 +51,9 @@ export const api = {
   stop: () => json<object>("stop"),
   events: (cook: number, since: number, wait: boolean) => json<Events>("events", { cook, since, wait }),
   revisions: (path: string) => json<{ revisions: string[] }>("revisions", { path }),
-  frame: async (path: string, revision: string, frame: number | null, show: string, attribute: string, most: number) =>
-    (await call("frame", { path, revision, frame, show, attribute, most })).arrayBuffer(),
+  frame: async (path: string, revision: string, frame: number | null, layers: string[] | null, attribute: string, most: number) =>
+    (await call("frame", { path, revision, frame, layers, attribute, most })).arrayBuffer(),
+  particle: (path: string, revision: string, frame: number, layer: string, prim: string, index: number) => json<Particle>("particle", { path, revision, frame, layer, prim, index }),
+  history: (path: string, revision: string, layer: string, prim: string, id: number, attribute: string, begin: number) =>
+    json<History>("history", { path, revision, layer, prim, id, attribute, begin }),
 };

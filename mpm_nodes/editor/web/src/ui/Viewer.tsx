@@ -1,29 +1,36 @@
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { api } from "../api";
-import { set, tell, useStore } from "../store";
-import { Held } from "../model/held";
-import { Icon } from "./Icon";
-import { unpack, type Frame } from "../view/frame";
-import { guidesOf } from "../view/guides";
-import { GRADIENT } from "../view/ramp";
-import { View } from "../view/scene";
+import { setKnob } from "../model/graph";
+import { isObject } from "../model/json";
+import { edit, set, tell, useStore } from "../store";
+import { isDraft } from "../view/frame";
+import { guidesOf, knobsAfter, type Mode } from "../view/guides";
+import { Handles } from "../view/handles";
+import { type Compare, type Scale, View } from "../view/scene";
+import { usePlayback } from "./view/playback";
+import { Border, CompareWith, type Other } from "./view/Compare";
+import { Layers } from "./view/Layers";
+import { Legend, length, type Range } from "./view/Legend";
+import { placeAt, Probe, type Probed, useHistory } from "./view/Probe";
+import { Slice, type SliceState } from "./view/Slice";
+import { Timeline } from "./view/Timeline";
 
-const MOST_BYTES = 400e6, MOST_POINTS = 1_000_000;
-const POINT_SIZES = [["small", 0.5], ["as seeded", 1], ["large", 1.6]] as const;
+const MODES: [Mode, string, string][] = [["translate", "Move", "t"], ["rotate", "Turn", "r"], ["scale", "Scale", "e"]];
+const NONE: ReadonlySet<string> = new Set();
 
 export function Viewer() {
-  const { path, revision, revisions, cook, document: graph, theme, kinds } = useStore((s) => s);
-  const host = useRef<HTMLDivElement>(null), view = useRef<View | null>(null), cache = useRef(new Held<Frame>(MOST_BYTES)), asked = useRef(0), spans = useRef(new Map<string, [number, number]>());
-  const [show, setShow] = useState("points"), [attribute, setAttribute] = useState(""), [shown, setShown] = useState<Frame | null>(null), [wanted, setWanted] = useState<number | null>(null), [playing, setPlaying] = useState(false);
-  const [size, setSize] = useState<number>(1), [guides, setGuides] = useState(true), [cell, setCell] = useState(0), [failed, setFailed] = useState(""), [, setLoaded] = useState(0), lastOwn = useRef(true);
-  const key = useCallback((frame: number | null) => `${path}/${revision}/${show}/${attribute}/${frame}`, [path, revision, show, attribute]);
+  const { path, revision, revisions, cook, document: graph, theme, kinds, selected, level } = useStore((s) => s);
+  const host = useRef<HTMLDivElement>(null), view = useRef<View | null>(null), handles = useRef<Handles | null>(null);
+  const [layers, setLayers] = useState<string[] | null>(null), [attribute, setAttribute] = useState(""), [size, setSize] = useState<number>(1), [guides, setGuides] = useState(true), [grid, setGrid] = useState(true);
+  const [range, setRange] = useState<Range>({ kind: "seen", fixed: [0, 1] }), [slice, setSlice] = useState<SliceState>({ axis: null, at: 0, flipped: false });
+  const [other, setOther] = useState<Other | null>(null), [compare, setCompare] = useState<Compare>("beside"), [share, setShare] = useState(0.5);
+  const [probed, setProbed] = useState<Probed[]>([]), [plotted, setPlotted] = useState(""), [mode, setMode] = useState<Mode>("translate"), [failed, setFailed] = useState(""), [scale, setScale] = useState<Scale>({ metres: 1, pixels: 0, cell: 1 });
 
   useEffect(() => {
     try { view.current = new View(host.current!); } catch { setFailed("This browser draws no WebGL here; the graph can be edited all the same."); return; }
-    const told = (event: Event) => setCell((event as CustomEvent<number>).detail);
-    host.current!.addEventListener("cell", told);
-    setCell(Number(host.current!.dataset.cell));
-    return () => { view.current?.dispose(); view.current = null; };
+    view.current.onScale = setScale;
+    handles.current = new Handles(view.current);
+    return () => { handles.current?.dispose(); view.current?.dispose(); view.current = null; };
   }, []);
   useEffect(() => {
     const paint = () => { const style = getComputedStyle(document.documentElement); view.current?.theme(...(["--view", "--grid-major", "--grid-minor"].map((each) => style.getPropertyValue(each).trim()) as [string, string, string])); };
@@ -32,97 +39,104 @@ export function Viewer() {
     dark.addEventListener("change", paint);
     return () => dark.removeEventListener("change", paint);
   }, [theme]);
-  useEffect(() => { if (graph && kinds) view.current?.showGuides(guidesOf(graph, kinds)); }, [graph, kinds]);
-  useEffect(() => view.current?.setGuidesVisible(guides), [guides, graph]);
 
-  const load = useCallback(async (frame: number | null): Promise<Frame | null> => {
-    if (!revision) return null;
-    const read = await cache.current.load(key(frame), async () => unpack(await api.frame(path, revision, frame, show, attribute, MOST_POINTS)), (found) => key(found.frame));
-    const span = `${path}/${revision}/${attribute}`, before = spans.current.get(span);
-    spans.current.set(span, before ? [Math.min(before[0], read.values[0]), Math.max(before[1], read.values[1])] : read.values);
-    setLoaded((n) => n + 1);
-    return read;
-  }, [path, revision, show, attribute, key]);
+  // ---------------------------------------------------------------- frames
+  const play = usePlayback({ path, revision, other, cook, layers, attribute, known: revisions.includes(revision) });
+  const { shown, beside, now, last } = play;
+  useEffect(() => { setProbed([]); setOther(null); }, [path]);
+  useEffect(() => { setProbed([]); }, [revision, cook.number]);
+  useEffect(() => { if (revision === other?.revision && other.path === path) setOther(null); }, [revision]);
 
-  // a cook may write a revision anew, after its folder was removed or from a frame on: what was read of it before is old
-  useEffect(() => { cache.current.clear(); spans.current.clear(); }, [cook.number]);
-  // another cook is another cache: nothing of the last one stays
-  useEffect(() => { setShown(null); setWanted(null); setPlaying(false); lastOwn.current = true; }, [path, revision]);
+  const coloured = shown?.attribute ?? "", [least, most] = range.kind === "fixed" ? range.fixed : told(range.kind === "frame" ? (shown?.values ?? [0, 1]) : (play.span ?? shown?.values ?? [0, 1]));
+  const on = useMemo(() => new Set(layers ?? shown?.shown ?? []), [layers, shown?.shown.join()]);
+  const hidden = useMemo(() => (layers ? new Set((shown?.layers ?? []).map((each) => each.name).filter((each) => !on.has(each))) : NONE), [layers, on, shown?.layers]);
+  useEffect(() => { view.current?.paint({ range: [least, most], ramped: coloured !== "", pointSize: size, hidden, slice }); }, [least, most, coloured, size, hidden, slice]);
+  useEffect(() => { view.current?.show(shown, 0); if (play.playing) view.current?.moves(); }, [shown]);
+  useEffect(() => { view.current?.show(beside, 1); }, [beside]);
+  useEffect(() => { view.current?.setCompare(other && beside ? compare : "single", share); }, [other, beside !== null, compare, share]);
+  useEffect(() => { handles.current?.slice(slice.axis, slice.at); }, [slice, shown === null]);
+  useEffect(() => { if (handles.current) handles.current.onSliced = (at) => setSlice((before) => ({ ...before, at })); }, []);
+  const toggle = (name: string) => setLayers([...on].includes(name) ? [...on].filter((each) => each !== name) : [...on, name]);
+  const counts = useMemo(() => new Map([...(shown?.clouds ?? []).map((each) => [each.layer, each.count.toLocaleString("en")] as const), ...(shown?.meshes ?? []).filter((each) => each.matter).map((each) => [each.layer, `${each.triangles.toLocaleString("en")} triangles`] as const), ...(shown?.fogs ?? []).map((each) => [each.layer, each.size.join(" × ") + (each.coarser > 1 ? `, 1/${each.coarser}` : "")] as const)]), [shown]);
 
-  const done = cook.path === path && cook.revision === revision ? cook.last : null;
-  // the frame that is asked for last is the one that is shown
+  // ---------------------------------------------------------------- guides and their handles
+  const begin = isObject(graph?.settings) && typeof graph.settings.start === "number" ? graph.settings.start : 1, at = shown ? now : begin;
+  const chosen = !level.length && selected.size === 1 ? [...selected][0] : "";
+  useEffect(() => { if (shown) setGuides(false); }, [shown === null]); // outlines of what will be emitted hide what has been
   useEffect(() => {
-    const turn = ++asked.current;
-    if (!revision || (cook.running && cook.revision === revision && cook.path === path && done === null)) { setShown(null); return; } // no frame is whole yet
-    load(wanted).then((frame) => { if (turn === asked.current && frame) setShown(frame); }, (error) => { if (!cook.running && turn === asked.current) { setShown(null); if (revisions.includes(revision)) tell(error); } });
-  }, [wanted, load, revision, done === null]);
-  // frames of a running cook appear as they finish, until another one is looked at
+    if (!graph || !kinds || !view.current || !handles.current || handles.current.dragging) return;
+    const outlines = guidesOf(graph, kinds, at).filter((each) => guides || each.userData.node === chosen), outline = outlines.find((each) => each.userData.node === chosen);
+    handles.current.attach(null, mode);
+    view.current.showGuides(outlines);
+    view.current.setVisible(true, grid);
+    const modes = (outline?.userData.modes as Mode[]) ?? [];
+    if (outline && modes.length && !other) handles.current.attach(outline, modes.includes(mode) ? mode : modes[0]);
+  }, [graph, kinds, guides, grid, chosen, mode, at, other]);
+  const outlined = useMemo(() => (graph && kinds && chosen ? guidesOf(graph, kinds, at).find((each) => each.userData.node === chosen) : undefined), [graph, kinds, chosen, at]), modes = (outlined?.userData.modes as Mode[]) ?? [];
   useEffect(() => {
-    if (done === null) return;
-    if (lastOwn.current) setWanted(done);
-    else load(done).catch(() => {});
-  }, [done]);
+    if (!handles.current || !kinds) return;
+    handles.current.onMoved = (outline, how) => edit((document) => [...knobsAfter(document, kinds, outline, how, at)].reduce((found, [knob, value]) => setKnob(found, String(outline.userData.node), knob, value), document));
+  }, [kinds, at]);
 
-  const coloured = shown?.attribute ?? "", range = told(spans.current.get(`${path}/${revision}/${coloured}`) ?? shown?.values ?? [0, 1]);
-  useEffect(() => { view.current?.show(shown, { attribute: coloured, range }, size); }, [shown, coloured, range[0], range[1], size]);
+  // ---------------------------------------------------------------- picked particles
+  const plot = plotted || coloured || shown?.attributes.find((each) => each !== "id") || "";
+  const one = useHistory(path, revision, probed[0], plot, last), two = useHistory(path, revision, probed[1], plot, last);
+  const places = [placeAt(probed[0], one, now), placeAt(probed[1], two, now)].filter((each) => each !== null);
+  useEffect(() => { view.current?.setMarks(places); }, [JSON.stringify(places), scale.metres]);
+  const down = useRef([0, 0]);
+  const pick = (event: React.MouseEvent) => {
+    if (!shown || !(event.target instanceof HTMLCanvasElement) || handles.current?.hovered || Math.hypot(event.clientX - down.current[0], event.clientY - down.current[1]) > 4) return;
+    const box = host.current!.getBoundingClientRect(), found = view.current!.pick(event.clientX - box.left, event.clientY - box.top), more = event.shiftKey;
+    if (!found) { if (!more) setProbed([]); return; }
+    if (found.side) return;
+    api.particle(path, revision, shown.frame, found.layer, found.path, found.index).then((particle) => {
+      const made = { ...particle, layer: found.layer, path: found.path, radius: found.radius };
+      setProbed((before) => (more && before.length ? [before[0], made] : [made]));
+    }, tell);
+  };
 
-  const first = shown?.first ?? 1, last = Math.max(shown?.last ?? 1, done ?? -Infinity), now = shown?.frame ?? first;
-  const go = useCallback((frame: number) => { lastOwn.current = false; setWanted(Math.min(Math.max(frame, first), last)); }, [first, last]);
-  useEffect(() => {
-    if (!playing || !shown) return;
-    const next = shown.frame >= last ? first : shown.frame + 1, begin = performance.now();
-    let clock = 0, gone = false;
-    load(next).catch(() => {}).finally(() => { if (!gone) clock = window.setTimeout(() => go(next), Math.max(0, 1000 / shown.fps - (performance.now() - begin))); });
-    if (last > first) load(next >= last ? first : next + 1).catch(() => {});
-    return () => { gone = true; clearTimeout(clock); };
-  }, [playing, shown, last]);
-
+  const lookAt = () => view.current?.frameAll(places[0] ? { centre: places[0], reach: Math.max(40 * (probed[0]?.radius ?? 0.01), 1e-4) } : null);
   useEffect(() => {
     const keys = (event: KeyboardEvent) => {
-      const target = event.target as HTMLElement;
+      const target = event.target as HTMLElement, key = event.key.toLowerCase(), inView = host.current?.contains(target) ?? false;
       if (target.matches("input:not([type=range]), textarea, select, button, summary") || target.closest(".flow") || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === " ") { event.preventDefault(); setPlaying((was) => !was); }
-      else if (event.key === "ArrowLeft" && target.getAttribute("role") !== "separator" && !target.matches("input")) go(now - 1);
-      else if (event.key === "ArrowRight" && target.getAttribute("role") !== "separator" && !target.matches("input")) go(now + 1);
-      else if (event.key.toLowerCase() === "f") view.current?.frameAll();
+      if (key === " ") { event.preventDefault(); play.toggle(); }
+      else if (key === "arrowleft" && target.getAttribute("role") !== "separator" && !target.matches("input")) play.go(now - 1);
+      else if (key === "arrowright" && target.getAttribute("role") !== "separator" && !target.matches("input")) play.go(now + 1);
+      else if (key === "f") lookAt();
+      else if (key === "home" && !target.matches("input")) view.current?.frameAll();
+      else if (key === "escape" && probed.length) setProbed([]);
+      else { const found = inView && MODES.find((each) => each[2] === key && modes.includes(each[0])); if (found) setMode(found[0]); }
     };
     window.addEventListener("keydown", keys);
     return () => window.removeEventListener("keydown", keys);
-  }, [go, now]);
-
-  useEffect(() => { if (shown) setGuides(false); }, [shown === null]); // outlines of what will be emitted hide what has been
+  }, [play.go, now, probed, modes.join(), JSON.stringify(places[0])]);
 
   const points = shown?.clouds.reduce((sum, cloud) => sum + cloud.count, 0) ?? 0, drawn = shown?.clouds.reduce((sum, cloud) => sum + cloud.shown, 0) ?? 0;
+  const bar = (each: HTMLElement | null) => { each?.style.setProperty("width", `${scale.pixels}px`); };
   return (
     <>
-      <div className="stage" ref={host} tabIndex={0} aria-label={shown ? `Frame ${now} of ${revision}: ${points.toLocaleString("en")} points` : "No frame is shown"} data-frame={shown?.frame} data-points={points}>
+      <div className="stage" ref={host} tabIndex={0} onPointerDown={(event) => { down.current = [event.clientX, event.clientY]; }} onClick={pick} aria-label={shown ? `Frame ${now} of ${revision}: ${points.toLocaleString("en")} points` : "No frame is shown"}
+        data-frame={shown?.frame} data-points={points} data-draft={shown ? isDraft(shown) : undefined} data-beside={beside?.frame}>
         {failed && <p className="hint">{failed}</p>}
         {!failed && !revision && <p className="hint">Nothing is cooked yet: ▶ Cook shows frames here as they finish.</p>}
+        {other && beside && <Border compare={compare} share={share} setShare={setShare} names={[revision, other.path === path ? other.revision : `${other.path.replace(/\.json$/, "")} ${other.revision}`]} />}
         <div className="over top">
           <label>Cook <select value={revision} onChange={(event) => choose(event.target.value)} disabled={!revisions.length}>{!revision && <option value="">none</option>}{[...new Set([...revisions, ...(revision ? [revision] : [])])].map((each) => <option key={each}>{each}</option>)}</select></label>
+          <CompareWith other={other} onChange={setOther} />
+          {other && <div className="choice" role="group" aria-label="How two cooks are compared">{(["beside", "wipe"] as const).map((each) => <button key={each} aria-pressed={compare === each} onClick={() => setCompare(each)}>{each === "beside" ? "side by side" : each}</button>)}</div>}
           <label>Colour <select value={attribute} onChange={(event) => setAttribute(event.target.value)} disabled={!shown}><option value="">as it looks</option>{shown?.attributes.map((each) => <option key={each} value={each}>{each.replaceAll("_", " ")}</option>)}</select></label>
-          <label>Show <select value={show} onChange={(event) => setShow(event.target.value)} disabled={!shown}><option value="points">points</option><option value="surface">surface</option></select></label>
-          <label>Size <select value={size} onChange={(event) => setSize(Number(event.target.value))}>{POINT_SIZES.map(([label, each]) => <option key={each} value={each}>{label}</option>)}</select></label>
-          <label className="check"><input type="checkbox" checked={guides} onChange={(event) => setGuides(event.target.checked)} /> Guides</label>
-          <button onClick={() => view.current?.frameAll()} title="F">Frame all</button>
+          <Layers layers={shown?.layers ?? []} on={on} counts={counts} toggle={toggle} size={size} setSize={setSize} guides={guides} setGuides={setGuides} grid={grid} setGrid={setGrid} />
+          <Slice slice={slice} span={(axis) => { const [low, high] = view.current?.bounds() ?? []; return low && high ? [low.getComponent(axis), high.getComponent(axis)] : [0, 1]; }} onChange={setSlice} />
+          <button onClick={() => view.current?.frameAll()} title="Home; F looks at what is picked">Frame all</button>
+          {modes.length > 0 && !other && <div className="choice" role="group" aria-label={`Handles of ${chosen}`}>{MODES.filter((each) => modes.includes(each[0])).map(([each, label, key]) => <button key={each} aria-pressed={(modes.includes(mode) ? mode : modes[0]) === each} title={key.toUpperCase()} onClick={() => setMode(each)}>{label}</button>)}</div>}
         </div>
-        {coloured && shown && (
-          <figure className="legend" aria-label={`Colours from ${range[0]} to ${range[1]} ${shown.unit}`}>
-            <figcaption>{coloured.replaceAll("_", " ")}{shown.unit && ` [${shown.unit}]`}</figcaption><div ref={(bar) => { if (bar) bar.style.backgroundImage = GRADIENT; }} /><span>{digits(range[0])}</span><span>{digits((range[0] + range[1]) / 2)}</span><span>{digits(range[1])}</span>
-          </figure>
-        )}
-        <p className="over facts">{shown && points > 0 && <>{points.toLocaleString("en")} points{drawn < points && `, ${drawn.toLocaleString("en")} drawn`} · </>}grid {cell >= 1 ? `${cell} m` : cell >= 0.01 ? `${Math.round(cell * 1000) / 10} cm` : `${Math.round(cell * 1e6) / 1e3} mm`}</p>
+        {probed.length > 0 && shown && <Probe probed={probed} histories={[one, ...(probed[1] ? [two] : [])]} frame={now} attribute={plot} attributes={shown.attributes} setAttribute={setPlotted} go={play.go} close={() => setProbed([])} />}
+        {coloured && shown && <Legend name={coloured} unit={shown.unit} range={[least, most]} kind={range.kind} onChange={setRange} />}
+        <p className="over facts">{shown && points > 0 && <>{points.toLocaleString("en")} points{drawn < points && `, ${drawn.toLocaleString("en")} drawn`} · </>}grid {length(scale.cell)}</p>
+        <div className="over scale" aria-hidden><span ref={bar} />{length(scale.metres)}</div>
       </div>
-      <div className="timeline" role="group" aria-label="Timeline">
-        <button onClick={() => go(first)} disabled={!shown} aria-label="First frame"><Icon d="M3 3v10M13 3 6 8l7 5z" /></button>
-        <button onClick={() => setPlaying(!playing)} disabled={!shown || last <= first} aria-label={playing ? "Pause" : "Play"} className="play"><Icon d={playing ? "M5 3v10M11 3v10" : "M4 2.5 13 8l-9 5.5z"} /></button>
-        <button onClick={() => go(last)} disabled={!shown} aria-label="Last frame"><Icon d="M13 3v10M3 3l7 5-7 5z" /></button>
-        <div className="track">
-          <svg aria-hidden viewBox={`0 0 ${Math.max(1, last - first + 1)} 1`} preserveAspectRatio="none">{Array.from({ length: Math.min(2000, last - first + 1) }, (_, n) => cache.current.has(key(first + n)) && <rect key={n} x={n} width={1.02} height={1} />)}</svg>
-          <input type="range" aria-label="Frame" min={first} max={Math.max(last, first + 1)} value={now} disabled={!shown || last <= first} onChange={(event) => { setPlaying(false); go(Number(event.target.value)); }} />
-        </div>
-        <output>{shown ? now : "–"} / {shown ? last : "–"}</output><small>{shown ? `${shown.fps} fps` : ""}</small>
-      </div>
+      <Timeline play={play} />
     </>
   );
 }
@@ -130,4 +144,3 @@ export function Viewer() {
 const choose = (revision: string) => set({ revision });
 /** What differs in the sixth digit alone is one value, not all colours. */
 const told = ([low, high]: [number, number]): [number, number] => [low, Math.max(high, low + 1e-5 * Math.max(Math.abs(low), Math.abs(high)))];
-const digits = (value: number) => (value === 0 ? "0" : Math.abs(value) >= 1e4 || Math.abs(value) < 1e-2 ? value.toExponential(2) : value.toPrecision(3));

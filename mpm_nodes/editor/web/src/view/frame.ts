@@ -1,11 +1,16 @@
 /** Frames as the server packs them; see mpm_nodes/editor/frames.py. Nothing is unpacked here: the arrays are views for the GPU. */
 
 export type Triple = [number, number, number];
-export interface Cloud { path: string; count: number; shown: number; radius: number; colour: number[]; colours: boolean; has_values: boolean; points: Uint16Array; rgba: Uint8Array | null }
-export interface Mesh { path: string; points: number; triangles: number; matter: boolean; colour: number[]; has_values: boolean; rows: Uint16Array; indices: Uint32Array }
+export type Span = [number, number];
+export interface Look { colour: number[]; opacity: number; roughness: number; metallic: number }
+export interface LayerFacts { name: string; label: string; kind: "points" | "surface" | "level_set" | "fog" | "bodies" }
+interface Shape { layer: string; box: [Triple, Triple]; colours: boolean; has_values: boolean; values: Span; rgba: Uint8Array | null }
+export interface Cloud extends Shape { path: string; count: number; shown: number; strides: number; radius: number; look: Look; points: Uint16Array }
+export interface Mesh extends Shape { points: number; triangles: number; matter: boolean; looks: (Look & { count: number })[]; rows: Uint16Array; indices: Uint32Array }
+export interface Fog { layer: string; size: Triple; matrix: number[]; most: number; coarser: number; look: Look; voxels: Uint8Array }
 export interface Frame {
-  frame: number; first: number; last: number; fps: number; box: [Triple, Triple]; values: [number, number]; attribute: string; unit: string; attributes: string[];
-  clouds: Cloud[]; meshes: Mesh[]; bytes: number;
+  frame: number; first: number; last: number; fps: number; values: Span; attribute: string; unit: string; attributes: string[];
+  layers: LayerFacts[]; shown: string[]; clouds: Cloud[]; meshes: Mesh[]; fogs: Fog[]; bytes: number;
 }
 
 export function unpack(data: ArrayBuffer): Frame {
@@ -24,7 +29,30 @@ export function unpack(data: ArrayBuffer): Frame {
   for (const mesh of frame.meshes) {
     mesh.rows = take(Uint16Array, mesh.points * 4, 2);
     mesh.indices = take(Uint32Array, mesh.triangles * 3, 4);
+    mesh.rgba = mesh.colours ? take(Uint8Array, mesh.points * 4, 1) : null;
   }
+  for (const fog of frame.fogs) fog.voxels = take(Uint8Array, fog.size[0] * fog.size[1] * fog.size[2], 1);
   frame.bytes = data.byteLength;
   return frame;
+}
+
+/** Whether points were left out of a frame. */
+export const isDraft = (frame: Frame): boolean => frame.clouds.some((cloud) => cloud.shown < cloud.count);
+
+/** Return which of the cache's points the one is that was sent as number `index`: parts of one stride come in the order of reversed bits. */
+export function fullIndex(cloud: { count: number; strides: number }, index: number): number {
+  const bits = Math.log2(cloud.strides);
+  for (let n = 0; n < cloud.strides; n++) {
+    let first = 0;
+    for (let bit = 0; bit < bits; bit++) if (n & (1 << bit)) first |= 1 << (bits - 1 - bit);
+    const size = first < cloud.count ? Math.ceil((cloud.count - first) / cloud.strides) : 0;
+    if (index < size) return first + index * cloud.strides;
+    index -= size;
+  }
+  return -1;
+}
+
+/** Return the place [m] of a row of 16 bits. */
+export function placeOf(box: [Triple, Triple], rows: Uint16Array, index: number): Triple {
+  return [0, 1, 2].map((axis) => box[0][axis] + (rows[4 * index + axis] / 65535) * (box[1][axis] - box[0][axis])) as Triple;
 }

@@ -1,70 +1,71 @@
-/** The 3D view: points as shaded spheres, meshes, a grid; drawn when something has changed, not all the time. */
+/** The 3D view: shapes of one or two caches, guides, grid, marks and handles; drawn when something has changed, not all the time. */
 import {
-  AmbientLight, Box3, BufferAttribute, BufferGeometry, Color, DirectionalLight, Float32BufferAttribute, GridHelper, Group, HemisphereLight, Mesh, MeshStandardMaterial,
-  DoubleSide, type Object3D, PerspectiveCamera, Points, Scene, ShaderMaterial, Vector2, Vector3, WebGLRenderer,
+  AmbientLight, Box3, BufferGeometry, Color, DepthTexture, DirectionalLight, GridHelper, Group, HemisphereLight, Line, LineBasicMaterial, Mesh, MeshBasicMaterial, type Object3D, PerspectiveCamera, Points, Scene,
+  SphereGeometry, Vector2, Vector3, Vector4, WebGLRenderer, WebGLRenderTarget,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
-import type { Cloud, Frame, Mesh as FrameMesh } from "./frame";
-import { colourAt, RAMP } from "./ramp";
+import { aim, fogOf } from "./fog";
+import type { Frame, Triple } from "./frame";
+import { pickIn, type Picked } from "./pick";
+import { pointsOf } from "./points";
+import { Shared } from "./shared";
+import { surfaceOf } from "./surfaces";
 
-const VERTEX = /* glsl */ `
-  attribute vec4 row;
-  attribute vec4 rgba;
-  uniform vec3 low; uniform vec3 size; uniform vec2 held; uniform vec2 shown; uniform vec3 colour; uniform vec3 ramp[5];
-  uniform float radius; uniform float pixels; uniform int mode;
-  varying vec3 tint;
-  vec3 ramped(float t) {
-    float x = clamp(t, 0.0, 1.0) * 4.0;
-    int n = int(min(floor(x), 3.0));
-    return n == 0 ? mix(ramp[0], ramp[1], x) : n == 1 ? mix(ramp[1], ramp[2], x - 1.0) : n == 2 ? mix(ramp[2], ramp[3], x - 2.0) : mix(ramp[3], ramp[4], x - 3.0);
-  }
-  void main() {
-    vec4 place = modelViewMatrix * vec4(low + row.xyz * size, 1.0);
-    gl_Position = projectionMatrix * place;
-    gl_PointSize = max(1.5, 2.0 * radius * pixels / -place.z);
-    float value = held.x + row.w * (held.y - held.x);
-    tint = mode == 2 ? ramped((value - shown.x) / max(shown.y - shown.x, 1e-30)) : mode == 1 ? rgba.rgb : colour;
-  }`;
-const FRAGMENT = /* glsl */ `
-  varying vec3 tint;
-  void main() {
-    vec2 at = 2.0 * gl_PointCoord - 1.0;
-    float inside = 1.0 - dot(at, at);
-    if (inside < 0.0) discard;
-    vec3 normal = vec3(at.x, -at.y, sqrt(inside));
-    float light = 0.38 + 0.62 * max(dot(normal, normalize(vec3(-0.35, 0.75, 0.55))), 0.0);
-    gl_FragColor = vec4(tint * light, 1.0);
-  }`;
+export type Compare = "single" | "beside" | "wipe";
+export interface Scale { metres: number; pixels: number; cell: number }
+/** What is painted, and how; nothing is built again for it. */
+export interface Painting { range: [number, number]; ramped: boolean; pointSize: number; hidden: ReadonlySet<string>; slice: { axis: number | null; at: number; flipped: boolean } }
 
-export interface Colouring { attribute: string; range: [number, number] }
+/** Milliseconds that a picture may take while the view moves; points are left out until it does. */
+const SMOOTH = 70, LEAST_DETAIL = 0.02, RESTS_AFTER = 220;
 
 export class View {
+  readonly shared = new Shared();
+  readonly scene = new Scene();
+  readonly camera = new PerspectiveCamera(40, 1, 0.001, 1000);
+  readonly controls: OrbitControls;
+  readonly canvas: HTMLCanvasElement;
+  readonly guides = new Group();
+  /** Called with the scale when the camera has moved, and before each picture. */
+  onScale: (scale: Scale) => void = () => {};
+  onDraw: () => void = () => {};
   private readonly renderer: WebGLRenderer;
-  private readonly scene = new Scene();
-  private readonly camera = new PerspectiveCamera(40, 1, 0.001, 1000);
-  private readonly controls: OrbitControls;
-  private readonly content = new Group();
-  private readonly guides = new Group();
+  private readonly sides = [new Group(), new Group()];
+  private readonly marks = new Group();
+  private readonly shown: (Frame | null)[] = [null, null];
+  private readonly depth = new WebGLRenderTarget(1, 1, { depthTexture: new DepthTexture(1, 1) });
+  private readonly watch: ResizeObserver;
   private grid: GridHelper | null = null;
+  private gridVisible = true;
+  private painting: Painting = { range: [0, 1], ramped: false, pointSize: 1, hidden: new Set(), slice: { axis: null, at: 0, flipped: false } };
+  private compare: Compare = "single";
+  private share = 0.5;
   private queued = 0;
-  private shown: Frame | null = null;
   private gridColours: [string, string] = ["#555", "#333"];
+  private moving = false;
+  private detail = 1;
+  private before = 0;
+  private rests = 0;
+  private cell = 0;
 
   constructor(private readonly host: HTMLElement) {
     this.renderer = new WebGLRenderer({ antialias: true, preserveDrawingBuffer: false });
     this.renderer.setPixelRatio(Math.min(window.devicePixelRatio, 2));
-    host.append(this.renderer.domElement);
+    this.renderer.localClippingEnabled = true;
+    this.canvas = this.renderer.domElement;
+    host.append(this.canvas);
     this.camera.position.set(1.1, 0.84, 2);
-    this.controls = new OrbitControls(this.camera, this.renderer.domElement);
-    this.controls.addEventListener("change", () => this.draw());
+    this.controls = new OrbitControls(this.camera, this.canvas);
+    this.controls.addEventListener("change", () => { this.moves(); this.tellScale(); });
     const sun = new DirectionalLight(0xffffff, 1.9);
     sun.position.set(-2, 5, 4);
-    this.scene.add(this.content, this.guides, new HemisphereLight(0xdde6f0, 0x55504a, 1.1), new AmbientLight(0xffffff, 0.25), sun);
-    new ResizeObserver(() => this.resize()).observe(host);
+    this.scene.add(...this.sides, this.guides, this.marks, new HemisphereLight(0xdde6f0, 0x55504a, 1.1), new AmbientLight(0xffffff, 0.25), sun);
+    this.watch = new ResizeObserver(() => this.resize());
+    this.watch.observe(host);
     this.resize();
   }
 
-  dispose(): void { cancelAnimationFrame(this.queued); this.controls.dispose(); this.renderer.dispose(); this.renderer.domElement.remove(); }
+  dispose(): void { this.watch.disconnect(); cancelAnimationFrame(this.queued); clearTimeout(this.rests); this.controls.dispose(); this.depth.dispose(); this.renderer.dispose(); this.canvas.remove(); }
 
   theme(background: string, major: string, minor: string): void {
     this.scene.background = new Color(background);
@@ -73,58 +74,124 @@ export class View {
   }
 
   draw(): void {
-    if (!this.queued) this.queued = requestAnimationFrame(() => { this.queued = 0; this.renderer.render(this.scene, this.camera); });
+    if (!this.queued) this.queued = requestAnimationFrame(() => { this.queued = 0; this.render(); });
   }
 
-  /** Show a frame; the camera moves only for the first one. */
-  show(frame: Frame | null, colouring: Colouring, pointSize: number): void {
-    const first = !this.shown && frame;
-    this.shown = frame;
-    clear(this.content);
-    for (const cloud of frame?.clouds ?? []) this.content.add(this.points(frame!, cloud, colouring, pointSize));
-    for (const mesh of frame?.meshes ?? []) this.content.add(surface(frame!, mesh, colouring));
+  // ---------------------------------------------------------------- what is shown
+  /** Show a frame of the first or the second cache; the camera moves only for the very first one. */
+  show(frame: Frame | null, side = 0): void {
+    const first = !this.shown[0] && !side && frame;
+    if (this.shown[side] === frame) return;
+    this.shown[side] = frame;
+    const into = this.sides[side];
+    clear(into);
+    for (const cloud of frame?.clouds ?? []) into.add(pointsOf(cloud, this.shared));
+    for (const mesh of frame?.meshes ?? []) into.add(surfaceOf(mesh, this.shared, this.painting.slice.axis !== null));
+    for (const fog of frame?.fogs ?? []) into.add(fogOf(fog, this.shared));
+    this.applyPainting();
     if (first) this.frameAll();
     this.draw();
   }
 
-  showGuides(guides: Object3D[]): void {
-    clear(this.guides);
-    if (guides.length) this.guides.add(...guides);
-    if (!this.shown) this.frameAll();
+  paint(painting: Painting): void {
+    this.painting = painting;
+    this.applyPainting();
     this.draw();
   }
 
-  setGuidesVisible(visible: boolean): void { this.guides.visible = visible; this.draw(); }
+  private applyPainting(): void {
+    const { range, ramped, pointSize, hidden, slice } = this.painting;
+    this.shared.shown.value.set(...range);
+    this.shared.ramped.value = ramped ? 1 : 0;
+    this.shared.size.value = pointSize;
+    this.shared.slice(slice.axis, slice.at, slice.flipped);
+    for (const each of this.everything()) {
+      each.visible = !hidden.has(each.userData.layer);
+      if (!(each instanceof Mesh) || each.userData.fog) continue;
+      for (const material of [each.material].flat()) {
+        const planes = slice.axis === null ? null : [this.shared.plane];
+        if ((material.clippingPlanes === null) !== (planes === null)) { material.clippingPlanes = planes; material.needsUpdate = true; }
+      }
+    }
+  }
 
-  /** Look at everything from where the camera looks. */
-  frameAll(): void {
-    const [low, high] = this.bounds(), centre = low.clone().add(high).multiplyScalar(0.5), reach = Math.max(low.distanceTo(high) / 2, 1e-6);
+  /** Show one cache, or two from the same camera: side by side, or with a border at a share of the width. */
+  setCompare(compare: Compare, share: number): void { this.compare = compare; this.share = share; this.draw(); }
+
+  showGuides(guides: Object3D[]): void {
+    clear(this.guides);
+    if (guides.length) this.guides.add(...guides);
+    if (!this.shown[0] && !this.cell) this.frameAll();
+    this.draw();
+  }
+
+  setVisible(guides: boolean, grid: boolean): void { this.guides.visible = guides; this.gridVisible = grid; if (this.grid) this.grid.visible = grid; this.draw(); }
+
+  /** Mark places [m]; a line joins two. */
+  setMarks(places: Triple[]): void {
+    clear(this.marks);
+    const reach = this.camera.position.distanceTo(this.controls.target);
+    for (const place of places) {
+      const mark = new Mesh(new SphereGeometry(1, 16, 12), new MeshBasicMaterial({ color: 0x39d98a, depthTest: false, transparent: true, opacity: 0.9 }));
+      mark.position.set(...place);
+      mark.scale.setScalar(reach * 0.008);
+      mark.renderOrder = 20;
+      this.marks.add(mark);
+    }
+    if (places.length === 2) {
+      const line = new Line(new BufferGeometry().setFromPoints(places.map((each) => new Vector3(...each))), new LineBasicMaterial({ color: 0x39d98a, depthTest: false, transparent: true }));
+      line.renderOrder = 20;
+      this.marks.add(line);
+    }
+    this.draw();
+  }
+
+  /** Return the point that is seen at a place of the canvas, in its pixels. */
+  pick(x: number, y: number): (Picked & { side: number }) | null {
+    const [width, height] = [this.host.clientWidth, this.host.clientHeight], beside = this.compare === "beside", split = this.compare === "single" ? width : width * (beside ? 0.5 : this.share);
+    const side = x > split ? 1 : 0, half = beside ? width / 2 : width;
+    this.camera.aspect = half / height;
+    this.camera.updateProjectionMatrix();
+    this.camera.updateMatrixWorld();
+    const found = pickIn(this.sides[side].children, this.camera, [beside && side ? x - half : x, y], [half, height], this.shared);
+    return found && { ...found, side };
+  }
+
+  // ---------------------------------------------------------------- camera
+  /** Look at everything, or at what is around a place, from where the camera looks. */
+  frameAll(around: { centre: Triple; reach: number } | null = null): void {
+    const [low, high] = this.bounds(), centre = around ? new Vector3(...around.centre) : low.clone().add(high).multiplyScalar(0.5), reach = Math.max(around?.reach ?? low.distanceTo(high) / 2, 1e-6);
     const away = this.camera.position.clone().sub(this.controls.target).normalize();
     const half = Math.atan(Math.tan((this.camera.fov * Math.PI) / 360) * Math.min(1, this.camera.aspect));
     this.controls.target.copy(centre);
     this.camera.position.copy(centre).addScaledVector(away, (0.9 * reach) / Math.sin(half));
-    this.camera.near = reach / 500;
-    this.camera.far = reach * 200;
+    const whole = Math.max(low.distanceTo(high) / 2, reach);
+    this.camera.near = Math.min(reach / 50, whole / 500);
+    this.camera.far = whole * 200;
     this.camera.updateProjectionMatrix();
     this.controls.update();
     this.placeGrid();
+    this.tellScale();
     this.draw();
   }
 
   /** Return the box that is looked at: the matter with what is near it; floors reach far. */
-  private bounds(): [Vector3, Vector3] {
-    const low = new Vector3(Infinity, Infinity, Infinity), high = low.clone().negate();
-    if (this.shown) {
-      low.set(...this.shown.box[0]); high.set(...this.shown.box[1]);
-      const matter = this.content.children.map((child) => child.userData.box as [Vector3, Vector3] | null).filter((box) => box !== null);
-      if (matter.length) {
-        const a = matter.reduce((sum, box) => sum.min(box[0]), matter[0][0].clone()), b = matter.reduce((sum, box) => sum.max(box[1]), matter[0][1].clone());
-        const more = a.distanceTo(b) * 0.6;
-        low.max(a.subScalar(more)); high.min(b.addScalar(more));
-      }
+  bounds(): [Vector3, Vector3] {
+    const low = new Vector3(Infinity, Infinity, Infinity), high = low.clone().negate(), matter = low.clone(), beyond = high.clone();
+    for (const frame of this.shown) {
+      for (const { box } of [...(frame?.clouds ?? []), ...(frame?.meshes ?? [])]) { low.min(new Vector3(...box[0])); high.max(new Vector3(...box[1])); }
     }
-    const floors = this.guides.children.filter((each) => each.userData.floor && each.position.y < low.y);
-    if (!this.shown) {
+    for (const each of this.everything()) {
+      const box = each.userData.matter ? (each.userData.box as [Triple, Triple]) : null;
+      if (box) { matter.min(new Vector3(...box[0])); beyond.max(new Vector3(...box[1])); }
+    }
+    if (Number.isFinite(matter.x)) {
+      const more = matter.distanceTo(beyond) * 0.6;
+      low.min(matter); high.max(beyond);
+      low.max(matter.subScalar(more)); high.min(beyond.addScalar(more));
+    }
+    const seen = Number.isFinite(low.x), floors = this.guides.children.filter((each) => each.userData.floor && each.position.y < low.y);
+    if (!seen) {
       const near = this.guides.children.filter((each) => !each.userData.floor);
       for (const guide of near.length ? near : this.guides.children) {
         const box = new Box3().setFromObject(guide);
@@ -135,39 +202,84 @@ export class View {
     return Number.isFinite(low.x) ? [low, high] : [new Vector3(-0.5, 0, -0.5), new Vector3(0.5, 0.6, 0.5)];
   }
 
-  private points(frame: Frame, cloud: Cloud, colouring: Colouring, pointSize: number): Points {
-    const geometry = new BufferGeometry();
-    geometry.setAttribute("row", new BufferAttribute(cloud.points, 4, true));
-    if (cloud.rgba) geometry.setAttribute("rgba", new BufferAttribute(cloud.rgba, 4, true));
-    geometry.setDrawRange(0, cloud.shown);
-    const [low, high] = frame.box, ramped = colouring.attribute && cloud.has_values;
-    const height = this.renderer.domElement.height;
-    const material = new ShaderMaterial({
-      vertexShader: VERTEX, fragmentShader: FRAGMENT,
-      uniforms: {
-        low: { value: new Vector3(...low) }, size: { value: new Vector3(...high.map((each, n) => each - low[n])) },
-        held: { value: new Vector2(...frame.values) }, shown: { value: new Vector2(...colouring.range) },
-        colour: { value: new Vector3(...cloud.colour.map((each) => each / 255)) }, ramp: { value: RAMP.map((stop) => new Vector3(...stop)) },
-        radius: { value: cloud.radius * pointSize }, pixels: { value: height / (2 * Math.tan((this.camera.fov * Math.PI) / 360)) },
-        mode: { value: ramped ? 2 : cloud.rgba ? 1 : 0 },
-      },
-    });
-    const points = new Points(geometry, material);
-    points.frustumCulled = false;
-    points.userData = { matter: true, box: extent(cloud.points, low, high) };
-    return points;
-  }
+  private everything(): Object3D[] { return this.sides.flatMap((side) => side.children); }
 
   private placeGrid(): void {
-    const [low, high] = this.bounds(), reach = Math.max(high.x - low.x, high.z - low.z, 0.01);
+    const [low, high] = this.bounds(), reach = Math.max(high.x - low.x, high.z - low.z, 1e-4);
     const cell = 10 ** Math.round(Math.log10(reach / 8));
     if (this.grid) { this.scene.remove(this.grid); this.grid.dispose(); }
     this.grid = new GridHelper(cell * 60, 60, this.gridColours[0], this.gridColours[1]);
     this.grid.position.set(step((low.x + high.x) / 2, cell), Math.min(0, low.y) - reach * 1e-3, step((low.z + high.z) / 2, cell));
+    this.grid.visible = this.gridVisible;
     this.scene.add(this.grid);
-    this.host.dataset.cell = String(cell);
-    this.host.dispatchEvent(new CustomEvent("cell", { detail: cell }));
+    this.cell = cell;
+    this.tellScale();
     this.draw();
+  }
+
+  /** Tell how many pixels a round length takes at what is looked at. */
+  private tellScale(): void {
+    const distance = this.camera.position.distanceTo(this.controls.target), metre = this.host.clientHeight / (2 * Math.tan((this.camera.fov * Math.PI) / 360) * distance);
+    const most = 130 / metre, ten = 10 ** Math.floor(Math.log10(most)), metres = [5, 2, 1].map((part) => part * ten).find((each) => each <= most) ?? ten;
+    this.onScale({ metres, pixels: metres * metre, cell: this.cell });
+  }
+
+  // ---------------------------------------------------------------- drawing
+  /** While the view moves, as many points are drawn as it moves smoothly with; when it rests, all. */
+  moves(): void {
+    if (!this.moving) { this.moving = true; this.before = 0; }
+    clearTimeout(this.rests);
+    this.rests = window.setTimeout(() => { this.moving = false; this.draw(); }, RESTS_AFTER);
+    this.draw();
+  }
+
+  private render(): void {
+    const now = performance.now();
+    if (this.moving && this.before) {
+      const took = now - this.before;
+      if (took < 1000) this.detail = Math.min(1, Math.max(LEAST_DETAIL, this.detail * Math.min(1.3, Math.max(0.3, SMOOTH / took))));
+    }
+    this.before = this.moving ? now : 0;
+    const detail = this.moving ? this.detail : 1;
+    this.shared.grown.value = Math.cbrt(1 / detail);
+    this.shared.steps.value = this.moving ? 24 : 64;
+    for (const each of this.everything()) if (each instanceof Points) each.geometry.setDrawRange(0, Math.ceil(each.userData.cloud.shown * detail));
+    this.onDraw();
+    const { clientWidth: width, clientHeight: height } = this.host, split = this.compare === "single" ? width : Math.round(width * (this.compare === "beside" ? 0.5 : this.share));
+    this.renderer.setScissorTest(this.compare !== "single");
+    const parts = this.compare === "single" ? [[0, width]] : [[0, split], [split, width]];
+    parts.forEach(([left, right], side) => {
+      if (right <= left) return;
+      this.sides.forEach((group, n) => { group.visible = n === side; });
+      const beside = this.compare === "beside", wide = beside ? right - left : width;
+      this.camera.aspect = wide / height;
+      this.camera.updateProjectionMatrix();
+      const [x, y, w, h] = beside ? [left, 0, wide, height] : [0, 0, width, height];
+      this.renderer.setViewport(x, y, w, h);
+      this.renderer.setScissor(left, 0, right - left, height);
+      this.renderSide(side, [x, w]);
+    });
+  }
+
+  private renderSide(side: number, [x, width]: number[]): void {
+    const height = this.host.clientHeight, ratio = this.renderer.getPixelRatio();
+    this.shared.pixels.value = (height * ratio) / (2 * Math.tan((this.camera.fov * Math.PI) / 360));
+    const fogs = this.sides[side].children.filter((each) => each.userData.fog && each.visible) as Mesh[];
+    if (fogs.length) {
+      const screen = this.renderer.getDrawingBufferSize(new Vector2()), background = this.scene.background, hidden = [...fogs, this.marks, ...(this.grid ? [this.grid] : [])].filter((each) => each.visible);
+      this.depth.setSize(screen.x, screen.y);
+      this.depth.viewport.copy(new Vector4(x * ratio, 0, width * ratio, height * ratio));
+      for (const each of hidden) each.visible = false;
+      this.scene.background = null;
+      this.renderer.setRenderTarget(this.depth);
+      this.renderer.clear();
+      this.renderer.render(this.scene, this.camera);
+      this.renderer.setRenderTarget(null);
+      this.scene.background = background;
+      for (const each of hidden) each.visible = true;
+      for (const fog of fogs) aim(fog, this.camera, this.depth.depthTexture!, screen);
+    }
+    this.renderer.render(this.scene, this.camera);
   }
 
   private resize(): void {
@@ -176,54 +288,18 @@ export class View {
     this.renderer.setSize(width, height);
     this.camera.aspect = width / height;
     this.camera.updateProjectionMatrix();
+    this.tellScale();
     this.draw();
   }
 }
 
 const step = (value: number, cell: number) => Math.round(value / cell) * cell;
 
-function extent(rows: Uint16Array, low: number[], high: number[]): [Vector3, Vector3] {
-  const least = [65535, 65535, 65535], most = [0, 0, 0];
-  for (let at = 0; at < rows.length; at += 4) for (let n = 0; n < 3; n++) {
-    const value = rows[at + n];
-    if (value < least[n]) least[n] = value;
-    if (value > most[n]) most[n] = value;
-  }
-  const place = (each: number[]) => new Vector3(...each.map((value, n) => low[n] + (value / 65535) * (high[n] - low[n])));
-  return [place(least), place(most)];
-}
-
-/** Triangles of a mesh up to which it is a box or a plane, whose edges are seen. */
-const FACETED = 100;
-
-function surface(frame: Frame, mesh: FrameMesh, colouring: Colouring): Mesh {
-  const [low, high] = frame.box, geometry = new BufferGeometry(), count = mesh.points;
-  const places = new Float32Array(count * 3), ramped = colouring.attribute !== "" && mesh.has_values, colours = ramped ? new Float32Array(count * 3) : null;
-  for (let n = 0; n < count; n++) {
-    for (let axis = 0; axis < 3; axis++) places[3 * n + axis] = low[axis] + (mesh.rows[4 * n + axis] / 65535) * (high[axis] - low[axis]);
-    if (colours) {
-      const value = frame.values[0] + (mesh.rows[4 * n + 3] / 65535) * (frame.values[1] - frame.values[0]);
-      colours.set(colourAt((value - colouring.range[0]) / Math.max(colouring.range[1] - colouring.range[0], 1e-30)), 3 * n);
-    }
-  }
-  geometry.setAttribute("position", new Float32BufferAttribute(places, 3));
-  geometry.setIndex(new BufferAttribute(mesh.indices, 1));
-  if (colours) geometry.setAttribute("color", new Float32BufferAttribute(colours, 3));
-  const smooth = mesh.matter || mesh.triangles > FACETED;
-  if (smooth) geometry.computeVertexNormals();
-  const [r, g, b] = mesh.colour;
-  const material = new MeshStandardMaterial({
-    color: ramped ? 0xffffff : new Color(`rgb(${r}, ${g}, ${b})`), vertexColors: ramped, flatShading: !smooth, roughness: mesh.matter ? 0.45 : 0.8, side: DoubleSide,
-  });
-  const made = new Mesh(geometry, material);
-  made.userData = { matter: mesh.matter, box: mesh.matter ? extent(mesh.rows, low, high) : null };
-  return made;
-}
-
 function clear(group: Group): void {
   group.traverse((each) => {
     const { geometry, material } = each as Mesh;
     geometry?.dispose();
+    each.userData.texture?.dispose();
     for (const one of Array.isArray(material) ? material : material ? [material] : []) one.dispose();
   });
   group.clear();

@@ -1,0 +1,38 @@
+import { useEffect, useState } from "react";
+import type { Span } from "../../view/frame";
+import { GRADIENT } from "../../view/ramp";
+
+export type RangeKind = "seen" | "frame" | "fixed";
+export interface Range { kind: RangeKind; fixed: Span }
+
+interface Props { name: string; unit: string; range: Span; kind: RangeKind; onChange: (range: Range) => void }
+
+/** The colours with what they stand for: of all that was seen, of this frame, or between two values that are typed. */
+export function Legend({ name, unit, range, kind, onChange }: Props) {
+  return (
+    <figure className="legend" aria-label={`Colours from ${range[0]} to ${range[1]} ${unit}`}>
+      <figcaption>{name.replaceAll("_", " ")}{unit && ` [${unit}]`}
+        <select aria-label="What the colours span" value={kind} onChange={(event) => onChange({ kind: event.target.value as RangeKind, fixed: range })}>
+          <option value="seen">all seen</option><option value="frame">this frame</option><option value="fixed">fixed</option>
+        </select>
+      </figcaption>
+      <div ref={(bar) => { if (bar) bar.style.backgroundImage = GRADIENT; }} />
+      <End label="Least value of the colours" value={range[0]} onChange={(low) => onChange({ kind: "fixed", fixed: [low, range[1]] })} />
+      <span>{digits((range[0] + range[1]) / 2)}</span>
+      <End label="Greatest value of the colours" value={range[1]} onChange={(high) => onChange({ kind: "fixed", fixed: [range[0], high] })} />
+    </figure>
+  );
+}
+
+function End({ label, value, onChange }: { label: string; value: number; onChange: (value: number) => void }) {
+  const [text, setText] = useState(digits(value));
+  useEffect(() => setText(digits(value)), [value]);
+  const put = () => { const given = Number(text.trim() || NaN); if (Number.isFinite(given) && text !== digits(value)) onChange(given); else setText(digits(value)); };
+  return <input aria-label={label} inputMode="decimal" value={text} onChange={(event) => setText(event.target.value)} onBlur={put}
+    onKeyDown={(event) => { if (event.key === "Enter") put(); if (event.key === "Escape") setText(digits(value)); }} />;
+}
+
+export const digits = (value: number) => (value === 0 ? "0" : Math.abs(value) >= 1e4 || Math.abs(value) < 1e-2 ? value.toExponential(2) : value.toPrecision(3));
+
+/** Return a length [m] with the unit that it is read in. */
+export const length = (metres: number) => (metres >= 1 ? `${Number(metres.toPrecision(4))} m` : metres >= 0.01 ? `${Number((metres * 100).toPrecision(4))} cm` : `${Number((metres * 1000).toPrecision(4))} mm`);
