@@ -95,7 +95,7 @@ BY_HAND = {
 
 
 PLOTS = ("held_half_space", "oldroyd_start_up", "rolling_ball", "snowball")
-WITHOUT_A_GRAPH = ("ranks/bar_on_three_ranks.png", *(f"plots/{name}.png" for name in PLOTS))
+WITHOUT_A_GRAPH = ("ranks/bar_on_three_ranks.png", "directing/poured_sand.jpg", *(f"plots/{name}.png" for name in PLOTS))
 """Pictures of studies whose graph is not kept, and plots, which make_plots.py draws."""
 
 

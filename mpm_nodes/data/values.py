@@ -273,6 +273,7 @@ class Emitter:
         path: A curve that a stream's nozzle travels, beside the template's own motion.
         deforms: Whether the template keeps its particles in their order as it changes its shape.
         surface: Distance from a surface that a stream leaves along its normals [m], and its gradient; None: it goes by `velocity`.
+        jitter: How far each repetition of a stream's particles is born beside its place, at random, as a share of the spacing.
     """
 
     template: Particles
@@ -285,6 +286,7 @@ class Emitter:
     path: CurvePath | None = None
     deforms: bool = False
     surface: tuple[SpatialField, SpatialField] | None = None
+    jitter: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ STOCK: dict[str, NamedMaterial] = {
         (35.0, 0.0),
         "Lambe and Whitman 1969: dry sand stands at some 30 degrees, bulk density; modulus chosen here",
         "sand",
-        "Stands at 30 degrees; what falls from high up spreads flatter; streams from high up lose up to a third of their volume",
+        "Stands at 30 degrees; what falls from high up spreads flatter; give streams of it a jitter of 1",
     ),
     "wet_sand": _grains(
         "Wet Sand",

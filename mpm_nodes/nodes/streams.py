@@ -38,6 +38,9 @@ from mpm_nodes.nodes.fields_of_particles import everywhere
 from mpm_nodes.nodes.nozzles import nozzle
 from mpm_nodes.nodes.profiles import of_mean, parabolic
 
+GRAINS = "drucker_prager"
+"""The law of matter whose particles stay in the lines in which they are born: nothing in it evens out gaps."""
+
 
 class FlowUnit(enum.Enum):
     """What a rate counts. VOLUME: m^3/s. MASS: kg/s, at the density of the template's particles."""
@@ -79,10 +82,15 @@ def _streamed(told: PreflightContext) -> dict[str, Any]:
 
 
 def _unheeded(told: PreflightContext, opening: SpatialField | None) -> list[str]:
-    """Return warnings of what is given and does nothing."""
+    """Return warnings of what is given and does nothing, and of grains in lines."""
     from mpm_nodes.solver.field_programs import varies
 
     found, knobs = [], told.knobs
+    grains = [body.material.label for body in told.distinct("template", "bodies") if body.material.law == GRAINS]
+    if grains and not knobs["jitter"]:
+        found.append(
+            f"emit_stream.jitter: '{grains[0]}' comes in straight lines of particles, and lies in ridges where it spreads; give 1"
+        )
     if opening is not None and varies(opening):
         found.append(
             "emit_stream.opening: this field changes over time, and is taken as it is at the first frame; key the rate, or move "
@@ -233,6 +241,7 @@ def emit_stream(
     travel: A[float, Unitless, Range(min=0.0, max=1.0), KeysTravel()] = 0.0,
     follow_path: A[bool, NotKeyable("a nozzle is led in one way")] = False,
     deforms: A[bool, NotKeyable("it is what the template is")] = False,
+    jitter: A[float, Unitless, Range(min=0.0, max=1.0), NotKeyable("it is how a stream is made")] = 0.0,
 ) -> Emitter:
     """Let particles stream without end, or as much as is told, out of the place that the template fills.
 
@@ -269,6 +278,8 @@ def emit_stream(
             travel begins.
         deforms: The template changes its shape and keeps its particles in their order, as those of read_points: what comes between
             frames comes from where each of them is by then, and takes its velocity along. Its outline is not filled.
+        jitter: Random shift across the stream, another for each particle that is born, as a fraction of the spacing. Without it all
+            that comes from one place of the nozzle goes one way: sand that spreads lies in lines. 1 for sand; liquids need none.
 
     Raises:
         MpmNodesError: Nothing would flow, a region has no volume, or a field does not fit.
@@ -331,6 +342,7 @@ def emit_stream(
         path=_path(settings, kept, path, prim, travel, follow_path),
         deforms=deforms,
         surface=None if surface is None else (surface, gradient(surface, 0.25 * settings.cell_size)),
+        jitter=jitter,
     )
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from mpm_nodes.data import BIRTH, Emitter, Material, MpmNodesError, Particles
 from mpm_nodes.graph.time import keys
 from mpm_nodes.graph.time.clock import Clock, FrameClock
+from mpm_nodes.solver.births import shifts
 from mpm_nodes.solver.nozzle_paths import Led, course
 
 if TYPE_CHECKING:
@@ -279,7 +280,12 @@ class Stream(Brought):
         places, carried = self.nozzle.at(who, times)
         velocity = np.broadcast_to(velocity + self.emitter.inherit * carried, (len(who), 3))
         places = places + self.crossing[who, None] * directions + (end - times)[:, None] * velocity
-        return self._born(who, times, places, velocity)
+        return self._born(who, times, places + self._beside(who, repetition, directions), velocity)
+
+    def _beside(self, who: np.ndarray, repetition: np.ndarray, directions: np.ndarray) -> np.ndarray | float:
+        """Return how far repetitions of particles are born beside their places [m], shape (n, 3)."""
+        width = self.emitter.jitter * self.emitter.template.spacing
+        return shifts(width, who, repetition, directions) if width > 0.0 else 0.0
 
     def _born(self, who: np.ndarray, times: np.ndarray, places: np.ndarray, velocity: np.ndarray) -> dict[str, np.ndarray]:
         """Return the columns of particles of the template (`who`), born at simulated seconds, at places and with velocities."""

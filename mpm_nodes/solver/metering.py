@@ -174,7 +174,7 @@ class MeteredStream(Stream):
         before, after = self._number(begin), self._number(end)
         if after <= before:
             return None
-        who, _ = self._events(before, after)
+        who, repetition = self._events(before, after)
         low, high = max(begin, self.start), min(end, self.end)
         out, more = self.volume(low), self.volume(high) - self.volume(low)
         share = ((np.arange(before, after) + 0.5) * self.each - out) / more if more > 0.0 else np.ones(len(who))
@@ -188,7 +188,7 @@ class MeteredStream(Stream):
         speeds = np.array([self._speed(t) for t in asked]) if varies else np.full(len(who), self._speed(low))
         places, carried = self.nozzle.at(who, times)
         velocity = (speeds * self.factors[who])[:, None] * directions + self.emitter.inherit * carried
-        places = places + self.crossing[who, None] * directions
+        places = places + self.crossing[who, None] * directions + self._beside(who, repetition, directions)
         if self.metering.velocity is not None:
             velocity = velocity + field_values(self.metering.velocity, places, self._clock.frame_at(now))
         places = places + (now - times)[:, None] * velocity

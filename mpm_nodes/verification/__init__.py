@@ -40,6 +40,7 @@ _MODULES = (
     "sheared_layer",
     "yield_stress_flows",
     "granular",
+    "poured_sand",
     "contact",
     "adhesion",
     "landing",

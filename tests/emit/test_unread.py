@@ -178,3 +178,19 @@ def test_what_stays_above_absolute_zero_passes():
 def test_every_node_that_changes_a_material_tells_of_it(declaration: NodeDeclaration):
     """One without a preflight would hide the material from the solve's checks."""
     assert declaration.preflight is not None
+
+
+def test_sand_that_comes_in_lines_is_told_and_what_evens_out_is_not():
+    """A stream of sand without jitter; with it, or of a liquid, nothing is said."""
+
+    def pours(name: str, **knobs) -> list[str]:
+        graph = Graph(cell_size=0.02, start=1, end=2)
+        matter = graph.add("material_library", "matter", name=name)
+        disc = graph.add("emit_box", "disc", material=matter, size=(0.08, 0.02, 0.08))
+        graph.add("solve", "solve", emitters=[graph.add("emit_stream", "stream", template=disc, **knobs)])
+        return [text for text in told(graph) if "emit_stream.jitter" in text]
+
+    assert pours("sand") == [
+        "emit_stream.jitter: 'Sand' comes in straight lines of particles, and lies in ridges where it spreads; give 1"
+    ]
+    assert not pours("sand", jitter=1.0) and not pours("honey")

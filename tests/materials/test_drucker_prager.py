@@ -10,6 +10,7 @@ from mpm_nodes.materials.contract import law
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.nodes.emit import merge_particles
 from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.verification.poured_sand import gaps, sectors
 from mpm_nodes.verification.scenes import OPEN, SLIP, STICKY, block, settle, walled
 
 LAW = "drucker_prager"
@@ -43,6 +44,25 @@ def test_wet_sand_bears_tension_up_to_its_strength_and_then_none():
     assert mean_stress(pressed, **params) < 0.0
     pulled = stretched(pressed, np.exp(0.5 * strength / bulk / 3) / pressed["deformation"][0, 0, 0], **params)
     assert mean_stress(pulled, **params) == pytest.approx(0.5 * strength, rel=1e-6)
+
+
+def test_ridges_around_a_heap_are_told_from_a_cone():
+    """Sand of a cone at random: what chance makes. Drawn together to 40 lines: gaps; and half of it twice as deep: the mass."""
+    random = np.random.default_rng(3)
+    away, turn = 0.12 * random.uniform(0.0, 1.0, 12000) ** 0.5, random.uniform(0.0, 2.0 * np.pi, 12000)
+    kept = random.uniform(size=12000) < 1.0 - away / 0.12
+    away, turn = away[kept], turn[kept]
+
+    def heap(turn):
+        return np.stack([away * np.cos(turn), 0.0 * away, away * np.sin(turn)], axis=1)
+
+    foot, mass = sectors(heap(turn))
+    assert foot.std() < 0.03 * foot.mean() and mass.std() < 0.15 * mass.mean() and gaps(heap(turn), 0.05, 0.005) < 0.05
+    ridged = heap(np.floor(turn / (2.0 * np.pi) * 40) / 40 * 2.0 * np.pi)
+    assert gaps(ridged, 0.1, 0.005) > 0.3
+    moved = (turn > np.pi) & (random.uniform(size=len(turn)) < 0.5)
+    uneven = sectors(heap(np.where(moved, turn - np.pi, turn)))[1]
+    assert uneven.std() > 0.3 * uneven.mean()
 
 
 @pytest.mark.slow

@@ -11,6 +11,20 @@ _INITIAL = "tests/solver/test_initial_state.py"
 
 DEFECTS = (
     Defect(
+        "all births of a stream are shifted alike",
+        "mpm_nodes/solver/births.py",
+        "uniform(who, repetition, axis)",
+        "uniform(who, 0 * repetition, axis)",
+        "tests/solver/test_emission.py::test_births_are_shifted_across_the_stream_each_by_itself",
+    ),
+    Defect(
+        "births are shifted along the stream, too",
+        "mpm_nodes/solver/births.py",
+        "return cube - (cube * directions).sum(axis=1, keepdims=True) * directions",
+        "return cube",
+        "tests/solver/test_emission.py::test_births_are_shifted_across_the_stream_each_by_itself",
+    ),
+    Defect(
         "a mask of an update counts for nothing",
         "mpm_nodes/solver/updates.py",
         "value = share * value + (1.0 - share) * held",

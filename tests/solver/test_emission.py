@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from solver_scenes import JELLY, LIQUID, cube, shot
 
-from mpm_nodes.data import BIRTH, Emitter, MpmNodesError, Particles
+from mpm_nodes.data import BIRTH, Emitter, Metering, MpmNodesError, Particles
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.graph.time.keys import KeyedVector
 from mpm_nodes.solver.emission import Flow, Stream
+from mpm_nodes.solver.metering import emission_of
 from mpm_nodes.solver.run import SubstepSolver
 
 SPEED = 2.0
@@ -68,6 +69,35 @@ def test_jitter_opens_no_gap_between_copies():
     heights = emitted(stream, np.linspace(0.0, 1.0, 300), 1.0)["position"][:, 1]
     layers = np.bincount(np.rint((heights.max() - heights) / 0.05).astype(int))
     assert (layers[1:-1] > 0).all() and layers.sum() == pytest.approx(16 * 40, abs=16)
+
+
+def births(jitter: float, metering: Metering | None, times: np.ndarray, axis=(0.0, -1.0, 0.0)) -> np.ndarray:
+    """Return where what comes in the spans between `times` is at their end [m], by particle of the template and time of birth."""
+    named = {**NOZZLE.attributes, BIRTH: np.zeros(len(NOZZLE)), "who": np.arange(len(NOZZLE))}
+    nozzle = Particles(named, NOZZLE.materials, NOZZLE.spacing)
+    velocity = tuple(SPEED * np.array(axis))
+    stream = emission_of(Emitter(nozzle, velocity, metering=metering, jitter=jitter), np.zeros(1, np.int32))
+    spans = [(stop, stream.between(begin, stop)) for begin, stop in itertools.pairwise([-np.inf, *times])]
+    found = [(part[BIRTH], part["who"], part["position"] + (times[-1] - stop) * part["velocity"]) for stop, part in spans if part]
+    birth, who, place = (np.concatenate(part) for part in zip(*found, strict=True))
+    return place[np.lexsort((birth, who))]
+
+
+@pytest.mark.parametrize("metering", [None, Metering(rate=0.08)], ids=["plain", "metered"])
+def test_births_are_shifted_across_the_stream_each_by_itself(metering):
+    """As many come as without, as far along, whatever the substeps; shifts fill a spacing evenly, and none is that before."""
+    times = np.linspace(0.0, 1.0, 301)
+    still, moved, half = (births(jitter, metering, times) for jitter in (0.0, 1.0, 0.5))
+    shift = (moved - still) / NOZZLE.spacing
+    assert np.abs(shift[:, 1]).max() < 1e-12 and np.abs(shift).max() <= 0.5
+    assert len(np.unique(shift.round(6), axis=0)) == len(shift) > 600
+    np.testing.assert_allclose(shift.mean(axis=0), 0.0, atol=0.05)
+    np.testing.assert_allclose(np.cov(shift[:, [0, 2]].T), np.eye(2) / 12.0, atol=0.02)
+    np.testing.assert_allclose(half - still, 0.5 * (moved - still), atol=1e-12)
+    others = np.append(np.sort(np.random.default_rng(4).uniform(0.0, 1.0, 40)), 1.0)
+    np.testing.assert_allclose(births(1.0, metering, others), moved, atol=1e-9)
+    askew = births(1.0, metering, times, (0.6, 0.0, 0.8)) - births(0.0, metering, times, (0.6, 0.0, 0.8))
+    assert np.abs(askew @ (0.6, 0.0, 0.8)).max() < 1e-12 < np.ptp(askew @ (0.8, 0.0, -0.6))
 
 
 def test_mass_rate():
