@@ -62,7 +62,8 @@ def deform_mesh(
     Every vertex follows the affine motion of the particles that were nearest to it (Schaefer, McPhail and Warren 2006). Take path,
     prim and place of the emit_mesh that made the matter, wire rest_positions behind that one, and give it this body's particles.
     With label_pieces in between the mesh comes apart where they tear: each piece is closed by inner faces, whose corners have
-    `inner` 1, and follows its own particles. Between two breaks its topology stays. Where no particle is left the mesh is empty.
+    `inner` 1 and a box's map as fine as the mesh's, and follows its own particles. Between two breaks its topology stays. Where no
+    particle is left the mesh is empty.
 
     Args:
         particles: Of the body, with the places at rest that rest_positions gave them before the solve, and their pieces if any.
@@ -142,12 +143,28 @@ def _cut(meshes: Any, code: float, first: np.ndarray, source: _Shape, voters: Vo
     values[solid.source < 0] = 0.0
     found = cut_along(solid, first, values, voters, f"deform_mesh: {meshes.name}")
     parts = np.split(found.values.reshape(-1, found.values.shape[2]), np.cumsum(widths)[:-1], axis=1) if widths else []
+    inner = np.repeat(found.inner, 3)
+    parts = [np.where(inner[:, None], _mapped(found, part), part) if part.shape[1] == 2 else part for part in parts]
     normals = None
     if source.normals is not None:
-        normals = np.where(np.repeat(found.inner, 3)[:, None], _smooth_normals(found), parts[-1])
-    at_corners = {**dict(zip(source.corners, parts, strict=False)), INNER: np.repeat(found.inner, 3).astype(np.float32)}
+        normals = np.where(inner[:, None], _smooth_normals(found), parts[-1])
+    at_corners = {**dict(zip(source.corners, parts, strict=False)), INNER: inner.astype(np.float32)}
     counts, indices = np.full(len(found.triangles), 3, np.int32), found.triangles.ravel().astype(np.int32)
     return _Shape(found.points, counts, indices, at_corners, normals, found.piece)
+
+
+def _mapped(cut: CutMesh, told: np.ndarray) -> np.ndarray:
+    """Return texture coordinates for inner faces, shape (c, 2): a box's map, as fine as the mesh's own (`told`) on the whole.
+
+    Every face is seen along the axis that it faces most, as it is at rest, so that both sides of a break fit each other.
+    """
+    corners = cut.points[cut.triangles]
+    facing = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    (a, b), outer = np.moveaxis(np.diff(told.reshape(-1, 3, 2), axis=1), 1, 0), ~cut.inner
+    covered = np.abs(a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0])[outer].sum() / np.linalg.norm(facing, axis=1)[outer].sum()
+    axes = np.array([(2, 1), (0, 2), (0, 1)])[np.abs(facing).argmax(axis=1)]
+    flat = np.take_along_axis(corners, np.repeat(axes[:, None], 3, axis=1), axis=2)
+    return np.asarray(np.sqrt(covered) * flat.reshape(-1, 2))
 
 
 def _smooth_normals(cut: CutMesh) -> np.ndarray:

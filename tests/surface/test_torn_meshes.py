@@ -144,6 +144,24 @@ def test_a_bar_torn_in_two_is_two_closed_meshes(bar):
     assert np.einsum("ni,nki->nk", flat[inner], normals[inner]).mean() > 0.8
 
 
+def test_inner_faces_have_a_map_as_fine_as_the_mesh(bar):
+    """Seen along the axis that they face: areas on the map over those in space are the mesh's own; both sides of a break fit."""
+    pytest.importorskip("manifold3d")
+    mesh = skin(labelled(matter(halves)).particles, bar)
+    rest, st = mesh.attributes["rest"].astype(float)[mesh.indices].reshape(-1, 3, 3), mesh.corners["st"].reshape(-1, 3, 2)
+    inner = mesh.corners["inner"].reshape(-1, 3).max(axis=1) > 0.5
+    space = np.cross(rest[:, 1] - rest[:, 0], rest[:, 2] - rest[:, 0])
+    flat = np.abs(np.linalg.det(st[:, 1:] - st[:, :1]))
+    fine = flat[~inner].sum() / np.linalg.norm(space, axis=1)[~inner].sum()
+    np.testing.assert_allclose(flat[inner], fine * np.abs(space).max(axis=1)[inner], atol=1e-6 * flat.max())
+    along = st[inner].reshape(-1, 2) / np.sqrt(fine)
+    across = np.abs(space).argmax(axis=1)[inner].repeat(3) == 0
+    np.testing.assert_allclose(along[across], rest[inner].reshape(-1, 3)[across][:, [2, 1]], atol=1e-6)
+    piece = mesh.attributes["piece"][mesh.indices].reshape(-1, 3)[inner, 0].repeat(3)
+    sides = [np.unique(along[piece == number].round(5), axis=0) for number in (0, 1)]
+    assert across.mean() > 0.5 and np.array_equal(*sides)
+
+
 def test_the_cut_is_the_same_to_the_bit(bar):
     """Made twice, from nothing."""
     pytest.importorskip("manifold3d")
