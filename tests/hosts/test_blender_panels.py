@@ -183,7 +183,7 @@ def test_every_panel_draws(tmp_path: Path):
     seen = found["drawn"]
     assert found["budget"] == 30000 and "mpm_nodes_particles" in seen["Quick"], "a first look takes this many particles"
     assert {"Quick", "Cook", "Graph", "Selected Objects", "Caches"} <= set(seen)
-    assert seen["Quick"].count("mpm_nodes.quick") == 11 and "mpm_nodes.delete_revision" in seen["Caches"]
+    assert seen["Quick"].count("mpm_nodes.quick") == 15 and "mpm_nodes.delete_revision" in seen["Caches"]
     assert "r002: frames 1 to 3" in seen["Caches"] and any(text.startswith("2001-09-09 ") for text in seen["Caches"]), seen[
         "Caches"
     ]

@@ -98,6 +98,7 @@ def test_every_preset_becomes_a_valid_graph_for_an_object_of_any_size(tmp_path: 
     """Source, ground, colliders and cell size are filled in; sheets get a thickness; numbers follow the size by their units."""
     seen = in_blender(MAKE, folder=str(tmp_path))
     names = ["snow", "foam", "cream", "cheese", "toothpaste", "honey", "jelly", "wax", "chocolate", "pinned", "mud"]
+    names += ["sand", "wet_sand", "dough", "slime"]
     assert list(seen["presets"]) == names and seen["faults"] == []
     volume = 0.4 * 0.4 * 0.2
     for name, graph in seen["graphs"].items():
@@ -116,6 +117,8 @@ def test_every_preset_becomes_a_valid_graph_for_an_object_of_any_size(tmp_path: 
     assert honey["bulk_modulus"] == pytest.approx(2.5e4 * ratio, rel=1e-4)
     cream, ratio = seen["graphs"]["cream"]["nodes"]["matter"]["knobs"], ratio * 0.1 / 0.06
     assert cream["consistency"] == pytest.approx(8.0 * ratio ** (1 + cream["flow_index"] / 2), rel=1e-4)
+    wet, ratio = seen["graphs"]["wet_sand"]["nodes"]["matter"]["knobs"], volume ** (1 / 3) / 0.2
+    assert (wet["friction_angle"], wet["density"]) == (35.0, 1800.0) and wet["cohesion"] == pytest.approx(1e3 * ratio, rel=1e-4)
     wax = volume ** (1 / 3) / 0.036
     solve = seen["graphs"]["wax"]["nodes"]["motion"]["knobs"]["substeps"]
     assert solve["set"] == {"air_convection": pytest.approx(300.0 * wax**1.5, rel=1e-4), "air_temperature": 400.0}

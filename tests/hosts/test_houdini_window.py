@@ -148,7 +148,10 @@ def test_packed_points_of_a_cache_are_read(houdini, tmp_path):
     assert numbers["pscale"] == [0.25, 0.25]
 
 
-RECIPES = ("snow", "foam", "cream", "cheese", "toothpaste", "honey", "jelly", "wax", "chocolate", "pinned", "mud", "viscoelastic")
+RECIPES = (
+    *("snow", "foam", "cream", "cheese", "toothpaste", "honey", "jelly", "wax", "chocolate", "pinned", "mud"),
+    *("sand", "wet_sand", "dough", "slime", "viscoelastic"),
+)
 
 
 @pytest.mark.parametrize("name", RECIPES)
