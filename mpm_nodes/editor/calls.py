@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mpm_nodes.editor import program
+from mpm_nodes.editor.curves import CurveReader
 from mpm_nodes.editor.frames import FrameReader
 from mpm_nodes.editor.project import Project, check_graph, samples
 from mpm_nodes.graph.files.folder import Folder
@@ -61,7 +62,7 @@ class Calls:
 
     def __init__(self, root: Path, graph: str) -> None:
         self.project, self.graph = Project(root), graph
-        self.reader = FrameReader()
+        self.reader, self.curve_reader = FrameReader(), CurveReader()
         self._cook: program.Cook | None = None
         self._starting = threading.Lock()
 
@@ -88,11 +89,10 @@ class Calls:
 
     def close(self) -> None:
         """End the cook and the reader of frames."""
-        cook = self._cook
-        if cook is not None and not cook.over:
-            cook.stop()
-            cook.thread.join(program.PATIENCE + 1.0)
+        if self._cook is not None and not self._cook.over:
+            self._cook.end()
         self.reader.close()
+        self.curve_reader.close()
 
     # ---------------------------------------------------------------- what there is
     def hello(self, given: dict[str, Any]) -> Any:
@@ -159,13 +159,15 @@ class Calls:
         return {"document": json.loads(program.answer(["upgrade", str(self.project.root / path)]))}
 
     def cook(self, given: dict[str, Any]) -> Any:
-        """Start a cook of a graph file as it is on disk."""
+        """Start a cook of a graph file as it is on disk; with `replace` in place of the one that runs, which is stopped first."""
         path, mode = self.project.name(_text(given, "path")), given.get("mode", "new")
         if mode not in COOK_MODES:
             raise Refused(400, f"mode: is one of {', '.join(COOK_MODES)}")
         self.project.read(path)
         out, words = self.project.cache(path), self.known["cook"]
-        filled = {"graph": str(self.project.root / path), "out": str(out), "revision": ""}
+        filled = {"graph": str(self.project.root / path), "out": str(out), "revision": _text({"of": "", **given}, "of")}
+        if filled["revision"]:
+            self.project.revision(path, filled["revision"])
         wanted = [*words["cook"], *(words["resume"] if mode == "resume" else ())]
         if given.get("to") is not None:
             filled["node"] = _text(given, "to")
@@ -174,10 +176,13 @@ class Calls:
             wanted += words["to"]
         if mode == "again":
             wanted += words["again"]
-            filled["frame"] = str(_whole(given, "frame", -1_000_000, 10_000_000))
+            frame = _whole(given, "frame", -1_000_000, 10_000_000)
+            filled |= {"frame": str(frame), "revision": self.project.holder(path, filled["revision"], frame)}
         with self._starting:
             if self._cook is not None and not self._cook.over:
-                raise Refused(409, f"{self._cook.path} is cooking; stop it first")
+                if given.get("replace") is not True:
+                    raise Refused(409, f"{self._cook.path} is cooking; stop it first")
+                self._cook.end()
             self._cook = program.Cook(path, [word.format(**filled) for word in wanted], self.known)
         return {"cooking": path}
 
@@ -191,10 +196,10 @@ class Calls:
         """Return the events of the newest cook from a number on; wait for the next one where `wait` is true."""
         number, cook = _whole(given, "since", 0, 2**53), self._cook
         if cook is None:
-            return {"cook": 0, "path": "", "over": True, "events": []}
+            return {"cook": 0, "path": "", "over": True, "memory": None, "events": []}
         same = given.get("cook") == cook.number
         found = cook.since(number if same else 0, LONGEST_WAIT if same and given.get("wait") is True else 0.0)
-        return {"cook": cook.number, "path": cook.path, "over": cook.over, "events": found}
+        return {"cook": cook.number, "path": cook.path, "over": cook.over, "memory": cook.memory(), "events": found}
 
     # ---------------------------------------------------------------- caches
     def revisions(self, given: dict[str, Any]) -> Any:
@@ -205,6 +210,12 @@ class Calls:
         """Return the graph that a revision was cooked from, every knob written out; null where its cook has not begun to write."""
         manifest = read_manifest(Folder(self.project.revision(_text(given, "path"), _text(given, "revision"))))
         return {"graph": None if manifest is None else manifest["graph"]}
+
+    def curves(self, given: dict[str, Any]) -> Any:
+        """Return the panels of a revision from a frame on; see `curves` for their form."""
+        folder = self.project.revision(_text(given, "path"), _text(given, "revision"))
+        first = _whole({"first": -1_000_000, **given}, "first", -1_000_000, 10_000_000)
+        return self.curve_reader.curves(folder, first)
 
     def frame(self, given: dict[str, Any]) -> bytes:
         """Return a frame of a revision, the last one without `frame`; see `frames` for its form."""
@@ -238,6 +249,7 @@ class Calls:
 
 
 CALLS = frozenset(
-    "hello spec picture open sample digest save check upgrade cook stop events revisions cooked frame particle history".split()
+    "hello spec picture open sample digest save check upgrade cook stop events".split()
+    + "revisions cooked curves frame particle history".split()
 )
 """Names of calls; nothing else of `Calls` can be reached from outside."""

@@ -25,7 +25,7 @@ from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.editor import histories
 from mpm_nodes.editor.layers import OpenedCache, unit_of
 
-__all__ = ["FrameReader", "serve"]
+__all__ = ["FrameReader", "packed", "serve", "write_packed"]
 
 _LENGTH = struct.Struct("<I")
 MOST_OPENED = 2
@@ -36,9 +36,14 @@ LONGEST_READ = 60.0
 
 # ---------------------------------------------------------------- in the server
 class FrameReader:
-    """The child that reads, one frame after the other: it is started when it is needed, and again when it dies."""
+    """The child that reads, one frame after the other: it is started when it is needed, and again when it dies.
 
-    def __init__(self) -> None:
+    Attributes:
+        entry: What the child runs: it answers lines of JSON with packed heads and arrays.
+    """
+
+    def __init__(self, entry: str = "mpm_nodes.editor.frames:serve") -> None:
+        self.entry = entry
         self._asked: queue.Queue[tuple[dict[str, Any], queue.Queue[bytes | None]]] = queue.Queue()
         self._child: subprocess.Popen | None = None
         threading.Thread(target=self._run, name="frames", daemon=True).start()  # the child ends with the thread that starts it
@@ -79,7 +84,7 @@ class FrameReader:
     def _answer(self, wanted: dict[str, Any]) -> bytes:
         if self._child is None or self._child.poll() is not None:
             streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-            self._child = children.start("mpm_nodes.editor.frames:serve", [], **streams)
+            self._child = children.start(self.entry, [], **streams)
         child = self._child
         assert child.stdin is not None and child.stdout is not None
         clock = threading.Timer(LONGEST_READ, child.kill)
@@ -112,10 +117,11 @@ def serve() -> None:
             data = opened.answer(**wanted)
         except MpmNodesError as error:
             data = packed({"error": str(error)}, [])
-        _write(out, data)
+        write_packed(out, data)
 
 
-def _write(out: BinaryIO, data: bytes) -> None:
+def write_packed(out: BinaryIO, data: bytes) -> None:
+    """Write an answer behind its length."""
     out.write(_LENGTH.pack(len(data)) + data)
     out.flush()
 

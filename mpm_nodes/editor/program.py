@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from mpm_nodes import children
@@ -109,6 +110,26 @@ class Cook:
         clock = threading.Timer(PATIENCE, self._signal, [signal.SIGKILL])
         clock.daemon = True
         clock.start()
+
+    def end(self) -> None:
+        """Stop it, and wait until it is over.
+
+        Raises:
+            InputError: It does not end.
+        """
+        self.stop()
+        self.thread.join(2.0 * PATIENCE)
+        if self.thread.is_alive():
+            raise InputError(f"{self.path} does not stop; try again")
+
+    def memory(self) -> int | None:
+        """Return the memory that it holds now [bytes], None where that is not told (outside Linux)."""
+        child = self._child
+        if child is None or child.returncode is not None:
+            return None
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            return int(Path(f"/proc/{child.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return None
 
     def since(self, number: int, wait: float) -> list[dict[str, Any]]:
         """Return the events from a number on; where there are none yet, wait for some for `wait` seconds at most."""

@@ -16,6 +16,8 @@ from mpm_nodes.graph.document.document import FORMAT
 from mpm_nodes.graph.files import strict_json
 from mpm_nodes.graph.files.folder import Folder
 from mpm_nodes.graph.files.names import checked_parts
+from mpm_nodes.graph.revisions.records import read_manifest
+from mpm_nodes.graph.revisions.revision import TAKEN, list_revisions
 from mpm_nodes.packaged_samples import samples_folder
 from mpm_nodes.regular_files import shown
 
@@ -165,6 +167,23 @@ class Project:
         if not _REVISION.fullmatch(revision) or folder.is_symlink() or not folder.is_dir():
             raise InputError(f"{revision!r}: is not a revision of {given}")
         return folder
+
+    def holder(self, given: str, revision: str, frame: int) -> str:
+        """Return the revision that cooked the frame before `frame`: a branch of a branch holds no states of what it took over.
+
+        Args:
+            given: The graph file.
+            revision: Whose frames are wanted; "" for the newest.
+            frame: The first frame that is cooked again.
+        """
+        known = [folder.name for folder in list_revisions(self.cache(given))]
+        revision = revision or (known[-1] if known else "")
+        while revision in known:
+            taken = (read_manifest(Folder(self.cache(given) / revision)) or {}).get(TAKEN)
+            if taken is None or frame - 1 >= taken["last"] or taken["from"] not in known[: known.index(revision)]:
+                break
+            revision = taken["from"]
+        return revision
 
     def take_sample(self, name: str) -> str:
         """Copy a packaged sample with the files that it names into a folder of its own; return the graph's name here."""

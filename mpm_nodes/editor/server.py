@@ -1,16 +1,20 @@
 """The page's server: the built page by GET, everything else by POST with JSON, a token and exact names of host and origin.
 
-It listens on this machine alone. Whoever has the token may read and write graph files below the project's folder and start cooks of
-them, which is what the person who started it may do.
+It listens on this machine alone where no other address is asked for. Whoever has the token may read and write graph files below
+the project's folder and start cooks of them, which is what the person who started it may do.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import secrets
+import socket
+import socketserver
 import sys
 import threading
+import time
 import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -28,7 +32,9 @@ ADDRESS = "127.0.0.1"
 LARGEST_BODY = 40 * 2**20
 """Bytes of a call: a graph file of the largest size, escaped."""
 SLOWEST = 60.0
-"""Seconds that a connection may be silent."""
+"""Seconds until a connection has sent a whole request, or has taken a whole answer."""
+MOST_CONNECTIONS = 64
+"""Connections at once: six of each browser."""
 PAGES = {"/": "index.html", "/editor.js": "editor.js", "/editor.css": "editor.css"}
 TYPES = {".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 HEADERS = {
@@ -48,20 +54,64 @@ class EditorServer(ThreadingHTTPServer):
     Attributes:
         token: What every call has to carry; in the page's address behind `#`, which no browser sends anywhere.
         calls: What the page may ask for.
+        hosts: What browsers may call this machine: other names may be bound to its address by anybody.
     """
 
     daemon_threads = True
+    slowest, most = SLOWEST, MOST_CONNECTIONS
 
-    def __init__(self, root: Path, graph: str = "", port: int = 0) -> None:
-        super().__init__((ADDRESS, port), _Handler)
-        self.token = secrets.token_urlsafe(24)
+    def __init__(self, root: Path, graph: str = "", port: int = 0, address: str = ADDRESS, token: str = "") -> None:
+        self._waited_for: dict[socket.socket, float] = {}
+        self._open: set[socket.socket] = set()
+        self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        super().__init__((address, port), _Handler)
+        self.token = token or secrets.token_urlsafe(24)
         self.calls = Calls(root, graph)
-        self.hosts = {f"{name}:{self.server_port}" for name in (ADDRESS, "localhost")}
+        self.name = f"[{address}]" if ":" in address else address
+        self.hosts = {f"{name}:{self.server_port}" for name in (self.name, *(["localhost"] if address == ADDRESS else []))}
+
+    def server_bind(self) -> None:
+        """Bind without a look for the name of this machine, which may take seconds."""
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = self.server_address[:2]
 
     @property
     def url(self) -> str:
         """Address of the page, with the token."""
-        return f"http://{ADDRESS}:{self.server_port}/#{self.token}"
+        return f"http://{self.name}:{self.server_port}/#{self.token}"
+
+    # ---------------------------------------------------------------- connections
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection in a thread of its own; where there are too many, hang up."""
+        if len(self._open) >= self.most:
+            self.shutdown_request(request)
+            return
+        self._open.add(request)
+        self.wait_for(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        self._open.discard(request)
+        self._waited_for.pop(request, None)
+        super().shutdown_request(request)
+
+    def wait_for(self, connection: socket.socket) -> None:
+        """Hang up in `slowest` seconds, unless a whole request has come by then."""
+        self._waited_for[connection] = time.monotonic() + self.slowest
+
+    def has_come(self, connection: socket.socket) -> None:
+        """Give a request that was read all the time that its answer takes."""
+        self._waited_for.pop(connection, None)
+
+    def service_actions(self) -> None:
+        """Hang up on those that send their request byte by byte; called ten times a second."""
+        now = time.monotonic()
+        for connection, end in list(self._waited_for.items()):
+            if now > end:
+                self._waited_for.pop(connection, None)
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)  # its thread reads the end, and closes it
 
     def close(self) -> None:
         """End what was started, and stop listening."""
@@ -80,11 +130,17 @@ class _Handler(BaseHTTPRequestHandler):
     server_version, sys_version = f"mpm-nodes/{mpm_nodes.__version__}", ""
     timeout = SLOWEST
 
+    def handle_one_request(self) -> None:
+        """Take the next request of the connection."""
+        self.server.wait_for(self.connection)
+        super().handle_one_request()
+
     def log_message(self, format: str, *args: Any) -> None:
         """Keep the terminal to what the user should see."""
 
     def do_GET(self) -> None:
         """Give a file of the built page; it holds nothing of the user's."""
+        self.server.has_come(self.connection)
         if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
             self.send_error(400, "GET has no body")
         elif self.headers.get("Host") not in self.server.hosts:
@@ -107,6 +163,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(*fault)
             return
         body = self.rfile.read(int(length))
+        self.server.has_come(self.connection)
+        if len(body) < int(length):
+            self.close_connection = True  # it was hung up on, or hung up
+            return
         try:
             given = json.loads(body)
         except (ValueError, RecursionError):

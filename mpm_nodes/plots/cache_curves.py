@@ -24,7 +24,7 @@ from mpm_nodes.preview.pictures import find_root
 from mpm_nodes.preview.scene import Scene, open_scene
 from mpm_nodes.regular_files import open_regular
 
-__all__ = ["Line", "Panel", "cache_panels", "event_panels", "tell"]
+__all__ = ["Line", "Panel", "cache_panels", "event_panels"]
 
 LARGEST_LOG = 1 << 28
 """Bytes of a file of events that are read."""
@@ -278,15 +278,3 @@ def _seconds_of_a_sample(folder: Path, first: int, last: int) -> list[Panel]:
         if first <= frame <= last:
             found.panel("Seconds a frame", "s").line().add(frame, value)
     return found.drawn()
-
-
-# ---------------------------------------------------------------- for the editor
-def tell(folder: str, first: str) -> None:
-    """Print the panels of a revision from a frame on as JSON, for a process that has neither OpenUSD nor numba."""
-    panels = cache_panels(Path(folder), (int(first), sys.maxsize))
-    print(json.dumps([_as_json(panel) for panel in panels], separators=(",", ":"), allow_nan=False))
-
-
-def _as_json(panel: Panel) -> dict[str, Any]:
-    lines = [{"name": line.name, "frames": line.frames, "values": line.values} for line in panel.lines]
-    return {"name": panel.name, "unit": panel.unit, "log": panel.log, "lines": lines, "notes": panel.notes}

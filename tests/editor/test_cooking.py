@@ -143,6 +143,36 @@ def test_a_node_is_cooked_with_what_it_needs_alone(page, project):
     assert head["clouds"][0]["count"] > 100
 
 
+def test_a_cook_goes_on_from_a_frame_in_place_of_another(page, project):
+    """A knob that changes while it cooks: the one that runs is stopped, and a revision takes its frames; its curves can be read.
+
+    A branch of that branch, at a frame that it took over, is one of the first cook.
+    """
+    long = json.loads(json.dumps(GRAPH))
+    long["settings"]["end"] = 400
+    (project / "shot.json").write_text(json.dumps(long))
+    page.call("cook", path="shot.json")
+    while not [event for event in followed(page, "frame_done") if event.get("frame") == 4 and event["event"] == "frame_done"]:
+        time.sleep(0.1)
+    assert page.call("events", cook=0, since=0)["memory"] > 1e7
+    long["settings"]["end"] = 5
+    (project / "shot.json").write_text(json.dumps(long))
+    for of, frame, begun in (("r001", 4, "r001"), ("r002", 3, "r001"), ("", 5, "r003")):
+        page.call("cook", path="shot.json", mode="again", of=of, frame=frame, replace=True)
+        assert followed(page, "ended")[-1]["name"] == "done"
+        newest = page.call("revisions", path="shot.json")["revisions"][-1]
+        taken = json.loads((project / "shot_cache" / newest / "cook.json").read_text())["taken"]
+        assert (taken["from"], taken["last"]) == (begun, frame - 1)
+    panels = {panel["name"]: panel for panel in page.call("curves", path="shot.json", revision="r003", first=3)["panels"]}
+    assert panels["Mass"]["lines"][0]["frames"] == [3, 4, 5] and panels["Mass"]["unit"] == "kg"
+    assert "wave" in panels["Shortest time step"]["notes"]["4"]
+    assert page.send("POST", "/api/curves", body={"path": "shot.json", "revision": "r009"})[0] == 422
+    assert page.send("POST", "/api/cook", body={"path": "shot.json", "mode": "again", "frame": 2, "of": "../r001"})[0] == 422
+    (project / "shot_cache" / "r004" / "cook.json").unlink()
+    status, body = page.send("POST", "/api/curves", body={"path": "shot.json", "revision": "r004"})
+    assert status == 422 and b"cook.json" in body
+
+
 def test_an_invalid_graph_ends_with_what_the_command_line_says(page, project):
     """In the words of the page: no argument of a command line is in them."""
     bad = json.loads(json.dumps(GRAPH))
@@ -185,4 +215,4 @@ def serve_and_cook(folder: str) -> None:
         return begun(server)
 
     servers.serve_in_background = serve
-    edit.run(argparse.Namespace(graph=None, root=Path(folder), port=0, no_browser=True))
+    edit.run(argparse.Namespace(graph=None, root=Path(folder), port=0, listen="127.0.0.1", token="", no_browser=True))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from defect import Defect
 
+_STRANGERS, _COOKS = "tests/editor/test_strangers.py", "tests/editor/test_cooking.py"
 _SERVER, _FILES, _FRAMES = "tests/editor/test_server.py", "tests/editor/test_project.py", "tests/editor/test_frames.py"
 _LAYERS = "tests/editor/test_cache_layers.py"
 DEFECTS = (
@@ -97,5 +98,26 @@ DEFECTS = (
         "at = np.flatnonzero(ids == ident) if ids is not None else []",
         "at = np.array([ident]) if ids is not None else []",
         f"{_LAYERS}::test_a_particle_is_followed_by_its_id",
+    ),
+    Defect(
+        "the token is not asked for",
+        "mpm_nodes/editor/server.py",
+        'if not hmac.compare_digest(heads.get("X-Token", "")',
+        'if heads.get("X-Token") and not hmac.compare_digest(heads.get("X-Token", "")',
+        f"{_STRANGERS}::test_no_request_is_a_defect_and_none_of_a_stranger_changes_anything",
+    ),
+    Defect(
+        "a request that drips is waited for",
+        "mpm_nodes/editor/server.py",
+        "connection.shutdown(socket.SHUT_RDWR)  # its thread",
+        "pass  # its thread",
+        f"{_STRANGERS}::test_a_request_that_drips_is_hung_up_on",
+    ),
+    Defect(
+        "a branch of a branch asks for states that it never had",
+        "mpm_nodes/editor/project.py",
+        'if taken is None or frame - 1 >= taken["last"]',
+        "if taken is None or frame >= 0",
+        f"{_COOKS}::test_a_cook_goes_on_from_a_frame_in_place_of_another",
     ),
 )

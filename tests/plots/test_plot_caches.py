@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ from mpm_nodes import cli
 from mpm_nodes.data import InputError, MpmNodesError, OutputError
 from mpm_nodes.graph.declare import registry
 from mpm_nodes.graph.document.document import Graph
-from mpm_nodes.plots.cache_curves import Line, Panel, cache_panels, event_panels, tell
+from mpm_nodes.plots.cache_curves import Line, Panel, cache_panels, event_panels
 from mpm_nodes.plots.pictures import COLOURS, draw_panels
 
 G, FPS, LAST = 9.81, 24.0, 5
@@ -64,14 +63,9 @@ def test_a_free_fall_has_the_curves_of_mechanics(fallen):
     assert step.log and step.unit == "s" and step.lines[0].frames == [2, 3, 4, 5] and "wave" in step.notes[3]
 
 
-def test_frames_can_be_chosen_and_told(fallen, capsys):
-    """A span is read alone; the page gets the rest from a frame on as JSON."""
+def test_frames_can_be_chosen(fallen):
+    """A span is read alone."""
     assert all(line.frames == [2, 3] for panel in cache_panels(fallen, (2, 3)) for line in panel.lines)
-    tell(str(fallen), "4")
-    told = json.loads(capsys.readouterr().out)
-    assert [panel["name"] for panel in told] == [panel.name for panel in cache_panels(fallen)]
-    assert all(line["frames"] == [4, 5] for panel in told for line in panel["lines"])
-    assert {panel["name"]: panel["notes"] for panel in told}["Shortest time step"].keys() == {"4", "5"}
 
 
 def test_seconds_come_from_the_events_of_the_cook(fallen):

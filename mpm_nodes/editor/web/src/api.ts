@@ -30,7 +30,9 @@ export interface Opened { path: string; text: string; digest: string }
 export interface Problem { place: string; message: string; value?: unknown; allowed?: string; cure?: string }
 export interface Checked { problems: Problem[]; warnings?: Problem[]; said?: string; nodes?: Record<string, number> }
 export type CookEvent = JsonObject & { event: string; n: number };
-export interface Events { cook: number; path: string; over: boolean; events: CookEvent[] }
+export interface Events { cook: number; path: string; over: boolean; events: CookEvent[]; memory: number | null }
+export interface Curve { name: string; frames: number[]; values: number[] }
+export interface Panel { name: string; unit: string; log: boolean; lines: Curve[]; notes: Record<string, string> }
 
 export interface Particle { frame: number; index: number; id: number | null; place: [number, number, number]; values: { name: string; unit: string; value: number | number[] }[] }
 /** A particle over frames; `next` is the frame to ask on from. */
@@ -46,8 +48,9 @@ export const api = {
   save: (path: string, text: string, digest: string) => json<{ digest: string }>("save", { path, text, digest }),
   upgrade: (path: string) => json<{ document: JsonObject }>("upgrade", { path }),
   check: (path: string, text: string) => json<Checked>("check", { path, text }),
-  cook: (path: string, mode: string, frame?: number, to?: string) => json<object>("cook", { path, mode, frame, to }),
+  cook: (path: string, mode: string, more: { frame?: number; of?: string; replace?: boolean; to?: string } = {}) => json<object>("cook", { path, mode, ...more }),
   cooked: (path: string, revision: string) => json<{ graph: JsonObject | null }>("cooked", { path, revision }),
+  curves: (path: string, revision: string, first: number) => json<{ panels: Panel[] }>("curves", { path, revision, first }),
   stop: () => json<object>("stop"),
   events: (cook: number, since: number, wait: boolean) => json<Events>("events", { cook, since, wait }),
   revisions: (path: string) => json<{ revisions: string[] }>("revisions", { path }),

@@ -2,6 +2,7 @@ import "@xyflow/react/dist/style.css";
 import "./style.css";
 import "./graph.css";
 import "./view.css";
+import "./plots.css";
 import { createRoot } from "react-dom/client";
 import { begin } from "./store";
 import { App } from "./ui/App";

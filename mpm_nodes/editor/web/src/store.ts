@@ -4,13 +4,18 @@ import { api, CallFault, type Checked, type CookEvent, type Hello, type Problem 
 import * as g from "./model/graph";
 import type { Preset } from "./model/keymap";
 import { type Json, type JsonObject, parse, pretty, print, type Source } from "./model/json";
+import { meaning } from "./model/meaning";
 import { Kinds, SPEC_FORMAT, SPEC_VERSION, type Kind } from "./model/spec";
 
 export interface CookState {
   number: number; path: string; running: boolean; revision: string; frames: [number, number] | null; last: number | null;
-  status: string; share: number; log: { kind: string; text: string }[]; seconds: Map<string, number>; now: string;
+  status: string; fault: boolean; share: number; log: { kind: string; text: string }[]; seconds: Map<string, number>; now: string;
   /** Seconds by solve, and by its stages; stages that are fused stand together, joined by "+". */
   stages: Map<string, Map<string, number>>; failed: string;
+  /** What it told last: see ui/CookFacts.tsx. */
+  facts: { frame?: number; substep?: number; expected?: number; dt?: number; limit?: string; particles?: number; seconds?: number; left?: number; memory?: number | null; needs?: number };
+  /** The document that it cooks, where this page started it: another one may be branched off. */
+  document: JsonObject | null;
 }
 
 export interface State {
@@ -20,15 +25,18 @@ export interface State {
   revision: string; revisions: string[]; edits: number; fault: string; keymap: Preset; help: boolean;
   /** The graph that the shown revision was cooked from; null where there is none. */
   cooked: JsonObject | null; heat: boolean;
+  /** The frame that is looked at, and whether the plots are. */
+  frame: number | null; plots: boolean;
 }
 
-const NO_COOK: CookState = { number: 0, path: "", running: false, revision: "", frames: null, last: null, status: "", share: 0, log: [], seconds: new Map(), now: "", stages: new Map(), failed: "" };
+const NO_COOK: CookState = { number: 0, path: "", running: false, revision: "", frames: null, last: null, status: "", fault: false, share: 0, log: [], seconds: new Map(), now: "", stages: new Map(), failed: "", facts: {}, document: null };
 
 let state: State = {
   kinds: null, hello: null, path: "", digest: "", source: null, document: null, saved: null, level: [], selected: new Set(), focusKnob: "",
   past: [], future: [], checked: { problems: [] }, checking: false, cook: NO_COOK, conflict: null, toast: "",
   theme: (localStorage.getItem("theme") as State["theme"]) ?? "auto", revision: "", revisions: [], edits: 0, fault: "", help: false, keymap: localStorage.getItem("keys") === "houdini" ? "houdini" : "blender",
   cooked: null, heat: false,
+  frame: null, plots: localStorage.getItem("plots") === "open",
 };
 const listeners = new Set<() => void>();
 
@@ -259,15 +267,29 @@ export function goTo(problem: Problem): void {
 }
 
 // ---------------------------------------------------------------- cooks
-/** Cook, or go on; with `to` that node and what it needs alone. */
-export async function cook(mode: "new" | "resume", to?: string): Promise<void> {
+/** Cook, go on, or cook again from a frame; with `to` that node and what it needs alone. What cooks is stopped for it. */
+export async function cook(mode: "new" | "resume" | "again", more: { frame?: number; to?: string } = {}): Promise<void> {
   takeTyped();
   if (!state.document || ((dirty(state) || !state.digest) && !(await save()))) return;
+  const { path, document, revision } = state, running = state.cook.running;
   try {
-    await api.cook(state.path, mode, undefined, to);
-    set({ cook: { ...NO_COOK, running: true, path: state.path, status: "Starting" } });
+    if (running) set({ cook: { ...state.cook, status: "Stopping, to go on with the changed graph" } });
+    await api.cook(path, mode, { ...more, of: mode === "again" ? revision : "", replace: running });
+    set({ cook: { ...NO_COOK, running: true, path, status: "Starting", document } });
   } catch (error) { tell(error); }
 }
+
+/** Whether the graph has changed since the cook that runs began. */
+export const changedSince = (s: State) => s.cook.running && s.cook.path === s.path && s.cook.document !== null && s.document !== null
+  && s.cook.document !== s.document && meaning(s.cook.document) !== meaning(s.document);
+
+/** Cook a new revision that takes the frames before the one that is looked at. */
+export function cookFrom(frame: number): void {
+  const first = state.cook.path === state.path && state.cook.revision === state.revision ? state.cook.frames?.[0] : undefined;
+  void (first !== undefined && frame <= first ? cook("new") : cook("again", { frame }));
+}
+
+export function togglePlots(): void { set({ plots: !state.plots }); localStorage.setItem("plots", state.plots ? "open" : "closed"); }
 
 export function stop(): void { api.stop().catch(tell); set({ cook: { ...state.cook, status: "Stopping after this substep" } }); }
 
@@ -278,13 +300,20 @@ export async function lookForRevisions(): Promise<void> {
   if (state.path === path) set({ revisions, revision: revisions.includes(state.revision) ? state.revision : revisions.at(-1) ?? "" });
 }
 
+/** Called with every event of a cook, after the store has taken it. */
+export const hearers: ((event: CookEvent, cook: CookState) => void)[] = [];
+
 /** Follow the events of the newest cook, whoever started it, as long as the page is open. */
 async function followCook(): Promise<void> {
   for (let number = 0, next = 0; ; ) {
     try {
       const told = await api.events(number, next, state.cook.running);
-      if (told.cook !== number) { number = told.cook; next = 0; set({ cook: { ...NO_COOK, number, path: told.path, running: !told.over } }); }
-      for (const event of told.events) { takeEvent(event); next = event.n + 1; }
+      if (told.cook !== number) {
+        number = told.cook; next = 0;
+        set({ cook: { ...NO_COOK, number, path: told.path, running: !told.over, document: state.cook.path === told.path ? state.cook.document : null } });
+      }
+      for (const event of told.events) { takeEvent(event); for (const hear of hearers) hear(event, state.cook); next = event.n + 1; }
+      if (told.memory !== null) set({ cook: { ...state.cook, facts: { ...state.cook.facts, memory: told.memory } } });
       if (!told.over) continue;
     } catch { /* the server is gone or busy: look again later */ }
     await new Promise((done) => setTimeout(done, 700));
@@ -310,13 +339,17 @@ function takeEvent(event: CookEvent): void {
     for (const [name, seconds] of Object.entries(event.stages as Record<string, number>)) now.set(name, (now.get(name) ?? 0) + seconds);
     cook.stages = new Map(cook.stages).set(node, now);
   } else if (event.event === "substep") {
+    cook.facts = { ...cook.facts, frame: number(event.frame), substep: number(event.substep), dt: number(event.dt), limit: [text(event.limit), text(event.limit_material)].filter(Boolean).join(", "), particles: number(event.particles) };
     cook.status = `Frame ${number(event.frame)} · substep ${number(event.substep)} · dt ${number(event.dt).toPrecision(3)} s · ${number(event.particles).toLocaleString("en")} particles`;
   } else if (event.event === "frame_done") {
     cook.last = number(event.frame);
     const left = number(event.seconds_left);
+    cook.facts = { ...cook.facts, frame: cook.last, particles: number(event.particles), seconds: number(event.seconds), left, expected: undefined };
     cook.status = `Frame ${cook.last} done · ${number(event.particles).toLocaleString("en")} particles${left ? ` · about ${Math.ceil(left)} s left` : ""}`;
     if (cook.frames) cook.share = (cook.last - cook.frames[0] + 1) / (cook.frames[1] - cook.frames[0] + 1);
-  } else if (event.event === "compiling") cook.status = text(event.message);
+  } else if (event.event === "pace") cook.facts = { ...cook.facts, expected: number(event.substeps_expected) };
+  else if (event.event === "estimate") cook.facts = { ...cook.facts, needs: number(event.memory) };
+  else if (event.event === "compiling") cook.status = text(event.message);
   else if (event.event === "error") {
     log("error", text(event.message));
     cook.failed = /^[^\s.,:]+(?=[.,:])/.exec(text(event.message))?.[0] ?? ""; // messages begin with the node
@@ -324,8 +357,10 @@ function takeEvent(event: CookEvent): void {
   else if (event.event === "ended") {
     cook.running = false;
     cook.now = "";
-    cook.status = text(event.message);
-    if (text(event.said)) log("error", text(event.said));
+    const said = text(event.said);
+    cook.fault = !["done", "cancelled"].includes(text(event.name));
+    cook.status = cook.fault && said ? said.split("\n").at(-1)!.replace(/^mpm-nodes: (error|defect): /, "") : text(event.message);
+    if (said) log("error", said);
     if (event.name === "invalid" || event.name === "diverged") cook.failed ||= /^(?:mpm-nodes: error: )?\s*([^\s.,:]+)[.,:]/m.exec(text(event.said))?.[1] ?? "";
     void lookForRevisions();
   }

@@ -5,12 +5,13 @@ import { Icon } from "./Icon";
 import { GraphPane } from "./GraphPane";
 import { HelpSheet } from "./HelpSheet";
 import { KnobPanel } from "./KnobPanel";
+import { PlotPane } from "./PlotPane";
 import { Start } from "./Start";
 import { Viewer } from "./Viewer";
 import { useSplit } from "./split";
 
 export function App() {
-  const { kinds, document: graph, theme, toast, fault } = useStore((s) => s), split = useSplit("height", 52), side = useSplit("width", 320);
+  const { kinds, document: graph, theme, toast, fault, plots } = useStore((s) => s), split = useSplit("height", 52), side = useSplit("width", 320);
   useEffect(() => {
     const dark = matchMedia("(prefers-color-scheme: dark)");
     const apply = () => { document.documentElement.dataset.theme = theme === "auto" ? (dark.matches ? "dark" : "light") : theme; };
@@ -33,7 +34,10 @@ export function App() {
           <Conflict />
           <main ref={side.host}>
             <div className="left">
-              <section className="viewer" aria-label="3D view"><Viewer /></section>
+              <div className={plots ? "look with-plots" : "look"}>
+                <section className="viewer" aria-label="3D view"><Viewer /></section>
+                {plots && <PlotPane />}
+              </div>
               <div className="divider across" {...split.handle} aria-label="Height of the 3D view" />
               <section className="graph" aria-label="Graph"><GraphPane /></section>
             </div>
@@ -75,13 +79,21 @@ function Bar() {
       <button onClick={store.redo} disabled={!s.future.length} title="Ctrl Shift Z">Redo</button>
       <span className="gap" />
       {s.cook.running
-        ? <button className="stop" onClick={store.stop}><Icon d="M4 4h8v8H4z" /> Stop</button>
+        ? <>
+            <button className="stop" onClick={store.stop}><Icon d="M4 4h8v8H4z" /> Stop</button>
+            {store.changedSince(s) && <>
+              {s.frame !== null && <button className="primary" onClick={() => store.cookFrom(s.frame!)} title="Stop, and cook a new revision with the changed knobs; it takes the frames before this one">Branch from frame {s.frame}</button>}
+              <button onClick={() => void store.cook("new")} title="Stop, and cook a new revision from the first frame on">Restart</button>
+            </>}
+          </>
         : <>
             <button className="primary" onClick={() => void store.cook("new")} title="Save, and cook a new revision"><Icon d="M4 3l9 5-9 5z" /> Cook</button>
             <button onClick={() => void store.cook("resume")} disabled={!s.revision} title="Go on after the last whole frame of the newest revision">Resume</button>
+            <button onClick={() => store.cookFrom(s.frame!)} disabled={s.frame === null} title="Cook a new revision that takes the frames before this one from the shown revision">From frame {s.frame ?? "–"}</button>
           </>}
       <span className="grow" />
       <span className="said">{s.checking ? "Checking…" : s.checked.said}</span>
+      <button onClick={store.togglePlots} aria-pressed={s.plots} title="Curves over frames, and what the cook is doing">Plots</button>
       <button onClick={() => set({ theme: next[s.theme] })} title="Colours of the page">Theme: {s.theme}</button>
     </header>
   );
@@ -105,7 +117,7 @@ function Status() {
   return (
     <footer className="status">
       {cook.status && <progress max={1} value={cook.running || cook.share ? cook.share : 0} aria-label="frames cooked" />}
-      <span role="status" className="grow">{cook.path && cook.status ? `${cook.path === path ? "" : `${cook.path} `}${cook.revision ? `${cook.revision}: ` : ""}${cook.status}` : "Nothing is cooking"}</span>
+      <span role="status" className={cook.fault ? "grow failed" : "grow"} title={cook.status}>{cook.path && cook.status ? `${cook.path === path ? "" : `${cook.path} `}${cook.revision ? `${cook.revision}: ` : ""}${cook.status}` : "Nothing is cooking"}</span>
       {cook.log.length > 0 && (
         <details className="log">
           <summary>{cook.log.length} message{cook.log.length > 1 ? "s" : ""} of the cook</summary>

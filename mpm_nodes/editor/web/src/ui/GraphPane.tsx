@@ -254,7 +254,7 @@ function Flow() {
     frame: () => addBox("frame"), note: () => addBox("note"), dot: () => { for (const each of cut) { const wire = wireOf(each); if (wire) addDot(wire); } },
     alignLeft: () => align("left"), alignTop: () => align("top"), fitAll: () => fit(), fitChosen: () => fit(s.selected.size ? nodes.filter((node) => node.selected) : nodes),
     up: () => { if (s.level.length) store.dive([]); }, rename: () => document.querySelector<HTMLInputElement>(".knobs .name")?.select(), help: () => set({ help: true }),
-    here: () => { const [one] = s.selected; if (s.selected.size === 1 && !a.isBox(one) && !s.level.length && !s.cook.running) void store.cook("new", one); },
+    here: () => { const [one] = s.selected; if (s.selected.size === 1 && !a.isBox(one) && !s.level.length && !s.cook.running) void store.cook("new", { to: one }); },
   };
   const act = (action: Action, from?: HTMLElement) => {
     if (action === "add" && from) { const box = from.getBoundingClientRect(); ask(box.left - 200, box.bottom + 8); } else acts[action]();

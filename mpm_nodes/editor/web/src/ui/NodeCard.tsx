@@ -62,7 +62,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps<Car
       <div className="card-head" style={{ background: hot ? hot.ground : data.colour, color: hot?.text }} title={kind?.doc.split("\n")[0] ?? "This type is not known here; it is kept as it is."}>
         <b>{name || kind?.label}</b>
         <small>{kind ? (name ? kind.label : "") : `unknown: ${data.typeName}`}{data.bypass ? " · bypassed" : ""}</small>
-        {selected && !data.readOnly && name && <button className={`here nodrag${data.substeps ? " beside" : ""}`} title="Cook to here: this node and what it needs (Shift Enter)" aria-label={`Cook to ${name}`} onClick={(event) => { event.stopPropagation(); void cook("new", name); }}><Icon d="M4 2.5 11 8l-7 5.5zM13 3v10" /></button>}
+        {selected && !data.readOnly && name && <button className={`here nodrag${data.substeps ? " beside" : ""}`} title="Cook to here: this node and what it needs (Shift Enter)" aria-label={`Cook to ${name}`} onClick={(event) => { event.stopPropagation(); void cook("new", { to: name }); }}><Icon d="M4 2.5 11 8l-7 5.5zM13 3v10" /></button>}
         {data.substeps && <button className="dive nodrag" title={`Show the substeps of ${name}`} aria-label={`Show the substeps of ${name}`} onClick={(event) => { event.stopPropagation(); dive([name, data.substeps]); }}><Icon d="M3 4v4q0 2 2 2h8M10 7l3 3-3 3" /></button>}
       </div>
       {outputs.map((output) => (

@@ -7,6 +7,7 @@ import { isDraft } from "../view/frame";
 import { guidesOf, knobsAfter, type Mode } from "../view/guides";
 import { Handles } from "../view/handles";
 import { type Compare, type Scale, View } from "../view/scene";
+import { useFrameLink } from "./frameLink";
 import { usePlayback } from "./view/playback";
 import { Border, CompareWith, type Other } from "./view/Compare";
 import { Layers } from "./view/Layers";
@@ -43,6 +44,7 @@ export function Viewer() {
   // ---------------------------------------------------------------- frames
   const play = usePlayback({ path, revision, other, cook, layers, attribute, known: revisions.includes(revision) });
   const { shown, beside, now, last } = play;
+  useFrameLink(shown?.frame ?? null, play.go);
   useEffect(() => { setProbed([]); setOther(null); }, [path]);
   useEffect(() => { setProbed([]); }, [revision, cook.number]);
   useEffect(() => { if (revision === other?.revision && other.path === path) setOther(null); }, [revision]);

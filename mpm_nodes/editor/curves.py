@@ -1,0 +1,57 @@
+"""Curves of caches as JSON, read in a child of their own: it keeps OpenUSD loaded, and may be ended at any moment."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from mpm_nodes.data import MpmNodesError
+from mpm_nodes.editor.frames import FrameReader, packed, write_packed
+
+__all__ = ["CurveReader", "panels_as_json", "serve"]
+
+
+class CurveReader(FrameReader):
+    """The child that reads curves."""
+
+    def __init__(self) -> None:
+        super().__init__("mpm_nodes.editor.curves:serve")
+
+    def curves(self, folder: Path, first: int) -> dict[str, Any]:
+        """Return `panels`: name, unit, log, lines (name, frames, values) and notes of a revision from a frame on.
+
+        Raises:
+            InputError: It cannot be read.
+        """
+        return self.json(folder=str(folder), first=first)
+
+
+def serve() -> None:
+    """Answer requests, a line of JSON each, until standard input is closed."""
+    out = sys.stdout.buffer
+    sys.stdout = sys.stderr  # what libraries print does not belong to the answer
+    for line in sys.stdin.buffer:
+        wanted = json.loads(line)
+        try:
+            head: dict[str, Any] = {"panels": panels_as_json(Path(wanted["folder"]), wanted["first"])}
+        except MpmNodesError as error:
+            head = {"error": str(error)}
+        write_packed(out, packed(head, []))
+
+
+def panels_as_json(folder: Path, first: int) -> list[dict[str, Any]]:
+    """Return the panels of a revision from a frame on, as JSON holds them."""
+    from mpm_nodes.plots.cache_curves import cache_panels
+
+    return [
+        {
+            "name": panel.name,
+            "unit": panel.unit,
+            "log": panel.log,
+            "lines": [{"name": line.name, "frames": line.frames, "values": line.values} for line in panel.lines],
+            "notes": panel.notes,
+        }
+        for panel in cache_panels(folder, (first, sys.maxsize))
+    ]
