@@ -3,6 +3,7 @@ import "./style.css";
 import "./graph.css";
 import "./view.css";
 import "./plots.css";
+import "./keys.css";
 import { createRoot } from "react-dom/client";
 import { begin } from "./store";
 import { App } from "./ui/App";

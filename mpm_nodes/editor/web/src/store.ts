@@ -25,8 +25,10 @@ export interface State {
   revision: string; revisions: string[]; edits: number; fault: string; keymap: Preset; help: boolean;
   /** The graph that the shown revision was cooked from; null where there is none. */
   cooked: JsonObject | null; heat: boolean;
-  /** The frame that is looked at, and whether the plots are. */
-  frame: number | null; plots: boolean;
+  /** The frame that is shown, one that the viewer is asked for, and whether the plots are looked at. */
+  frame: number | null; askedFrame: number | null; plots: boolean;
+  /** Whose keys are shown as curves. */
+  curve: { node: string; knob: string } | null;
 }
 
 const NO_COOK: CookState = { number: 0, path: "", running: false, revision: "", frames: null, last: null, status: "", fault: false, share: 0, log: [], seconds: new Map(), now: "", stages: new Map(), failed: "", facts: {}, document: null };
@@ -35,8 +37,7 @@ let state: State = {
   kinds: null, hello: null, path: "", digest: "", source: null, document: null, saved: null, level: [], selected: new Set(), focusKnob: "",
   past: [], future: [], checked: { problems: [] }, checking: false, cook: NO_COOK, conflict: null, toast: "",
   theme: (localStorage.getItem("theme") as State["theme"]) ?? "auto", revision: "", revisions: [], edits: 0, fault: "", help: false, keymap: localStorage.getItem("keys") === "houdini" ? "houdini" : "blender",
-  cooked: null, heat: false,
-  frame: null, plots: localStorage.getItem("plots") === "open",
+  cooked: null, heat: false, frame: null, askedFrame: null, plots: localStorage.getItem("plots") === "open", curve: null,
 };
 const listeners = new Set<() => void>();
 
@@ -90,7 +91,7 @@ export async function open(path: string, read = () => api.open(path)): Promise<v
     const asked = state.document, opened = await read(), source = parse(opened.text), document = source.root.value as JsonObject;
     if (state.document !== asked && state.path === path) { set({ conflict: opened.digest }); return; } // it was changed here meanwhile
     mergeKey = "";
-    set({ path: opened.path, digest: opened.digest, source, document, saved: document, level: [], selected: new Set(), past: [], future: [],
+    set({ path: opened.path, digest: opened.digest, source, document, saved: document, level: [], curve: null, selected: new Set(), past: [], future: [],
       conflict: null, checked: { problems: [] }, revision: "", revisions: [], edits: 0 });
     await lookForRevisions();
     if (state.kinds) await bringUpToDate();
@@ -221,9 +222,13 @@ function step(document: JsonObject, past: JsonObject[], future: JsonObject[]): v
   scheduleCheck();
 }
 
-export function setKnob(node: string, knob: string, value: Json | undefined): void {
-  editGraph((graph) => g.setKnob(graph, node, knob, value), `${state.level.join("/")}:${node}.${knob}`);
+/** Set a knob; `apart` makes it a step of its own in the history. */
+export function setKnob(node: string, knob: string, value: Json | undefined, apart = false): void {
+  editGraph((graph) => g.setKnob(graph, node, knob, value), apart ? "" : `${state.level.join("/")}:${node}.${knob}`);
 }
+
+/** Show a frame, where there are frames; keys are set at it in any case. */
+export function askFrame(frame: number): void { set({ frame, askedFrame: frame }); }
 
 export function select(names: Iterable<string>, focusKnob = ""): void { set({ selected: new Set(names), focusKnob }); }
 
@@ -233,7 +238,7 @@ export function removeSelected(): void {
 }
 
 /** Show substeps of a node, or the outer graph. */
-export function dive(level: g.Level): void { set({ level, selected: new Set(level.length ? [] : state.level.slice(0, 1)), edits: state.edits + 1 }); }
+export function dive(level: g.Level): void { set({ level, curve: null, selected: new Set(level.length ? [] : state.level.slice(0, 1)), edits: state.edits + 1 }); }
 
 // ---------------------------------------------------------------- problems
 let checkClock = 0, checkAgain = false;

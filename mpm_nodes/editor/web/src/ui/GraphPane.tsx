@@ -10,6 +10,7 @@ import type { Kind } from "../model/spec";
 import * as store from "../store";
 import { editGraph, get, kindLookup, say, set, shownGraph, useStore } from "../store";
 import { type BoxNode, FrameBox, NoteBox } from "./Boxes";
+import { CurvePane } from "./CurvePane";
 import { GraphBar, ownDocument } from "./GraphBar";
 import { cardHeight, type CardNode, cardOf, NodeCard, toldOf, WIDTH } from "./NodeCard";
 import { Palette } from "./Palette";
@@ -297,6 +298,7 @@ function Flow() {
           {!names.length && <p className="hint">Tab, Shift A or a double click adds a node.</p>}
         </div>
       </div>
+      <CurvePane />
       {search && <Palette x={search.x} y={search.y} candidates={fitting(search)} kinds={kinds} into={search.wire ? `Into the wire from ${search.wire.source || "the beginning"} to ${search.wire.target}` : ""} onAdd={add} onClose={() => { setSearch(null); host.current?.focus(); }} />}
     </>
   );

@@ -4,9 +4,10 @@ import { boxesOf, colourOf } from "../model/annotations";
 import * as g from "../model/graph";
 import { isObject, type Json, oneLine, parse, same } from "../model/json";
 import { keyOf } from "../model/keymap";
+import { frameOf, inSteps, isKeyed, type Keyed, sampled, withChangedKey, withKey, withoutKey } from "../model/keys";
 import type { Knob } from "../model/spec";
 import * as store from "../store";
-import { editGraph, kindLookup, placeOf, problemsOf, say, shownGraph, useStore } from "../store";
+import { editGraph, kindLookup, placeOf, problemsOf, say, set, shownGraph, useStore } from "../store";
 import { BoxPanel, Swatches } from "./Boxes";
 import { Icon } from "./Icon";
 import { NumberField } from "./NumberField";
@@ -42,7 +43,7 @@ export function KnobPanel() {
       <label className="check"><input type="checkbox" checked={entry.bypass === true} disabled={!own} onChange={(event) => editGraph((each) => g.setField(each, name, "bypass", event.target.checked))} /> Bypass <kbd>{keyOf("bypass", s.keymap)}</kbd></label>
       {kind?.knobs.map((knob) => (
         <KnobRow key={`${name}.${knob.name}`} knob={knob} value={values[knob.name]} problems={about(knob.name)} focused={s.focusKnob === knob.name} readOnly={!own} node={name}
-          onChange={(value) => store.setKnob(name, knob.name, value)} />
+          onChange={(value, apart) => store.setKnob(name, knob.name, value, apart)} />
       ))}
       {rest.map((each) => <div className="knob" key={each}><div className="knob-head"><label>{each}</label><small>not known here</small></div><JsonField value={values[each]} readOnly={!own} label={each} onChange={(value) => store.setKnob(name, each, value)} /></div>)}
       {own && <div className="comment-field">Colour<Swatches colour={colourOf(entry)} none="As its category" disabled={!own} onChoose={(colour) => editGraph((each) => g.setColour(each, [name], colour))} /></div>}
@@ -70,9 +71,7 @@ function ProblemLine({ problem }: { problem: Problem }) {
   return <p className="problem" role="note">{problem.message}{problem.allowed ? ` (${problem.allowed})` : ""}{problem.cure ? `; ${problem.cure}` : ""}</p>;
 }
 
-interface RowProps { knob: Knob; value: Json | undefined; problems: Problem[]; focused: boolean; readOnly: boolean; node?: string; onChange: (value: Json | undefined) => void }
-
-const isKeyed = (value: Json | undefined): value is { keys: Json[][] } => isObject(value) && Array.isArray(value.keys);
+interface RowProps { knob: Knob; value: Json | undefined; problems: Problem[]; focused: boolean; readOnly: boolean; node?: string; onChange: (value: Json | undefined, apart?: boolean) => void }
 
 export function KnobRow({ knob, value, problems, focused, readOnly, node, onChange }: RowProps) {
   const row = useRef<HTMLDivElement>(null), given = value !== undefined, shown = given ? value : knob.default, keyed = isKeyed(shown);
@@ -81,16 +80,22 @@ export function KnobRow({ knob, value, problems, focused, readOnly, node, onChan
     row.current!.scrollIntoView({ block: "center" });
     row.current!.querySelector<HTMLElement>("input, select, textarea")?.focus();
   }, [focused]);
-  const start = store.get().document?.settings, frame = isObject(start) && typeof start.start === "number" ? start.start : 1;
+  const start = store.get().document?.settings, current = useStore((s) => s.frame), frame = current ?? (isObject(start) && typeof start.start === "number" ? start.start : 1);
+  const here = keyed ? shown.keys.findIndex((key) => frameOf(key) === frame) : -1;
+  const toggle = () => {
+    if (keyed && here >= 0) onChange(withoutKey(shown, here), true);
+    else { onChange(withKey(shown, frame, keyed ? sampled(shown, frame) : shown, knob), true); if (node) set({ curve: { node, knob: knob.name } }); }
+  };
   const changed = given && !same(value, knob.default);
   return (
     <div className={`knob${changed ? " changed" : ""}${problems.length ? " failing" : ""}${readOnly ? " fixed" : ""}`} ref={row} data-knob={knob.name}>
       <div className="knob-head">
         <label htmlFor={`knob-${knob.name}`} title={knob.doc}>{knob.label}{knob.unit && <span className="unit"> {knob.unit}</span>}</label>
         {knob.keyable && !readOnly && shown !== null && (
-          <button title={keyed ? "Back to one value, the first key's" : "Give it keys over frames"} aria-pressed={keyed} onClick={() => onChange(keyed ? (shown.keys[0]?.[1] ?? knob.default) : { keys: [[frame, shown, "linear"]] })}><Icon d="M8 3l5 5-5 5-5-5z" /><span className="sr">Keys of {knob.label}</span></button>
+          <button className="diamond" title={here >= 0 ? `Take away the key at frame ${frame}` : `Key at frame ${frame}`} aria-pressed={here >= 0} onClick={toggle}><Icon d="M8 3l5 5-5 5-5-5z" /><span className="sr">Key of {knob.label} at frame {frame}</span></button>
         )}
-        {given && !readOnly && !knob.required && <button title={`Back to the default, ${oneLine(knob.default)}`} onClick={() => onChange(undefined)}><Icon d="M3 3v4h4M3.5 7a5 5 0 1 1 .5 4" /><span className="sr">Default of {knob.label}</span></button>}
+        {keyed && node && <button title="Show its curve" onClick={() => set({ curve: { node, knob: knob.name } })}><Icon d="M2 13c5 0 6-10 12-10" /><span className="sr">Curve of {knob.label}</span></button>}
+        {given && !readOnly && !knob.required && <button title={`Back to the default, ${oneLine(knob.default)}`} onClick={() => onChange(undefined, true)}><Icon d="M3 3v4h4M3.5 7a5 5 0 1 1 .5 4" /><span className="sr">Default of {knob.label}</span></button>}
       </div>
       {keyed ? <Keys knob={knob} value={shown} readOnly={readOnly} onChange={onChange} /> : <Field knob={knob} value={shown} readOnly={readOnly} node={node} onChange={onChange} />}
       <p className="doc">{knob.doc.split("\n")[0]}</p>
@@ -132,20 +137,21 @@ function JsonField({ value, readOnly, label, onChange, id }: { value: Json; read
   return <textarea id={id} className={bad ? "bad" : ""} aria-invalid={bad} aria-label={`${label} as JSON`} rows={Math.min(5, 1 + Math.floor(text.length / 36))} value={text} readOnly={readOnly} spellCheck={false} onChange={(event) => setText(event.target.value)} onBlur={put} />;
 }
 
-function Keys({ knob, value, readOnly, onChange }: { knob: Knob; value: { keys: Json[][] }; readOnly: boolean; onChange: (value: Json) => void }) {
+function Keys({ knob, value, readOnly, onChange }: { knob: Knob; value: Keyed; readOnly: boolean; onChange: (value: Json, apart?: boolean) => void }) {
   const modes = store.get().kinds!.spec.interpolations, put = (keys: Json[][]) => onChange({ ...value, keys: [...keys].sort((a, b) => Number(a[0]) - Number(b[0])) });
   const change = (n: number, part: number, now: Json) => put(value.keys.map((key, m) => (m === n ? key.map((each, p) => (p === part ? now : each)) : key)));
+  const shift = (n: number, frame: number) => { const found = withChangedKey(value, n, frame, value.keys[n][1]).value; if (found === value) say(`There is a key at frame ${frame}.`); else onChange(found); };
   return (
     <table className="keys"><thead><tr><th scope="col">Frame</th><th scope="col">Value</th><th scope="col">To the next</th><th /></tr></thead><tbody>
       {value.keys.map((key, n) => (
         <tr key={n}>
-          <td><NumberField label={`Frame of key ${n + 1}`} value={Number(key[0])} range={null} whole={false} readOnly={readOnly} onChange={(now) => change(n, 0, now)} /></td>
+          <td><NumberField label={`Frame of key ${n + 1}`} value={Number(key[0])} range={null} whole={false} readOnly={readOnly} onChange={(now) => shift(n, now)} /></td>
           <td><Field knob={knob} value={key[1]} readOnly={readOnly} id={`key-${knob.name}-${n}`} onChange={(now) => change(n, 1, now ?? null)} /></td>
-          <td><select aria-label={`Interpolation of key ${n + 1}`} value={String(key[2] ?? "linear")} disabled={readOnly} onChange={(event) => change(n, 2, event.target.value)}>{modes.map((each) => <option key={each}>{each}</option>)}</select></td>
-          <td><button disabled={readOnly || value.keys.length < 2} aria-label={`Remove key ${n + 1}`} onClick={() => put(value.keys.filter((_, m) => m !== n))}><Icon d="M4 4l8 8M12 4l-8 8" /></button></td>
+          <td><select aria-label={`Interpolation of key ${n + 1}`} value={String(key[2] ?? "linear")} disabled={readOnly || inSteps(knob)} onChange={(event) => change(n, 2, event.target.value)}>{modes.map((each) => <option key={each}>{each}</option>)}</select></td>
+          <td><button disabled={readOnly || value.keys.length < 2} aria-label={`Remove key ${n + 1}`} onClick={() => onChange(withoutKey(value, n), true)}><Icon d="M4 4l8 8M12 4l-8 8" /></button></td>
         </tr>
       ))}
-      </tbody><tfoot><tr><td colSpan={4}><button disabled={readOnly} onClick={() => { const last = value.keys.at(-1)!; put([...value.keys, [Number(last[0]) + 10, last[1], "linear"]]); }}>Add a key</button></td></tr></tfoot>
+      </tbody><tfoot><tr><td colSpan={4}><button disabled={readOnly} onClick={() => { const last = value.keys.at(-1)!; onChange(withKey(value, frameOf(last) + 10, last[1], knob), true); }}>Add a key</button></td></tr></tfoot>
     </table>
   );
 }

@@ -2,9 +2,8 @@
 import { useEffect, useMemo, useRef, useState, type PointerEvent } from "react";
 import { api, type Panel } from "../api";
 import { axisOf, joined, placeOn, short, Spent, valueAt } from "../model/curves";
-import { get, hearers, useStore } from "../store";
+import { askFrame, get, hearers, useStore } from "../store";
 import { CookFacts } from "./CookFacts";
-import { goToFrame } from "./frameLink";
 
 /** What cooks told while this page looked, by graph and revision. */
 const told = new Map<string, Spent>();
@@ -86,7 +85,7 @@ function Plot({ panel, span: [first, last], frame, hover }: { panel: Panel; span
         {note && <small>limited by {note}</small>}
         {several && <ul>{panel.lines.map((line, n) => <li key={line.name}><svg aria-hidden viewBox="0 0 18 6" className={`series n${n}`}><path d="M0 3h18" /></svg>{line.name} <output>{values[n] === undefined ? "" : short(values[n]!)}</output></li>)}</ul>}
       </figcaption>
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`${panel.name} over frames ${first} to ${last}`} onPointerMove={(event) => hover(under(event))} onPointerLeave={() => hover(null)} onClick={(event) => goToFrame(under(event as unknown as PointerEvent<SVGSVGElement>))}>
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`${panel.name} over frames ${first} to ${last}`} onPointerMove={(event) => hover(under(event))} onPointerLeave={() => hover(null)} onClick={(event) => askFrame(under(event as unknown as PointerEvent<SVGSVGElement>))}>
         {axis.ticks.map((tick) => <g key={tick} className="tick"><path d={`M${LEFT} ${y(tick).toFixed(1)}H${WIDTH - RIGHT}`} /><text x={LEFT - 5} y={y(tick) + 3.5}>{short(Number(tick.toPrecision(3)))}</text></g>)}
         <text className="end" x={LEFT} y={HEIGHT - 3}>{first}</text><text className="end last" x={WIDTH - RIGHT} y={HEIGHT - 3}>{last}</text>
         {panel.lines.map((line, n) => <path key={line.name} className={`series n${n}`} d={line.frames.map((at, k) => `${k ? "L" : "M"}${x(at).toFixed(1)} ${y(line.values[k]!).toFixed(1)}`).join("")} />)}

@@ -1,16 +1,13 @@
-/** The frame that is shown, told to the plots; and a frame that is clicked there, told to the view. */
+/** The frame that is shown, told to keys and plots; and a frame that is clicked there, told to the view. */
 import { useEffect } from "react";
-import { set } from "../store";
-
-const GO = "go-to-frame";
-
-export function goToFrame(frame: number): void { window.dispatchEvent(new CustomEvent(GO, { detail: frame })); }
+import { set, useStore } from "../store";
 
 export function useFrameLink(shown: number | null, go: (frame: number) => void): void {
+  const asked = useStore((s) => s.askedFrame);
   useEffect(() => set({ frame: shown }), [shown]);
   useEffect(() => {
-    const asked = (event: Event) => go((event as CustomEvent<number>).detail);
-    window.addEventListener(GO, asked);
-    return () => window.removeEventListener(GO, asked);
-  }, [go]);
+    if (asked === null) return;
+    set({ askedFrame: null });
+    if (shown !== null) go(asked);
+  }, [asked]);
 }
