@@ -11,6 +11,7 @@ from typing import Any
 
 from mpm_nodes.editor import program
 from mpm_nodes.editor.curves import CurveReader
+from mpm_nodes.editor.drafts import Drafts
 from mpm_nodes.editor.frames import FrameReader
 from mpm_nodes.editor.project import Project, check_graph, samples
 from mpm_nodes.graph.files.folder import Folder
@@ -62,7 +63,7 @@ class Calls:
 
     def __init__(self, root: Path, graph: str) -> None:
         self.project, self.graph = Project(root), graph
-        self.reader, self.curve_reader = FrameReader(), CurveReader()
+        self.reader, self.curve_reader, self.drafts = FrameReader(), CurveReader(), Drafts(self.project)
         self._cook: program.Cook | None = None
         self._starting = threading.Lock()
 
@@ -106,6 +107,7 @@ class Calls:
             "graph": self.graph,
             "graphs": self.project.graphs(),
             "samples": offered,
+            "drafts": self.drafts.lost(),
         }
 
     def spec(self, given: dict[str, Any]) -> Any:
@@ -138,6 +140,17 @@ class Calls:
     def save(self, given: dict[str, Any]) -> Any:
         """Write a graph file that is still as it was read."""
         return {"digest": self.project.save(_text(given, "path"), _text(given, "text"), _text(given, "digest"))}
+
+    def draft(self, given: dict[str, Any]) -> Any:
+        """Keep edits that are not saved, `text`, made from the file of a digest; throw them away where it is ""; else return them."""
+        path, text = _text(given, "path"), given.get("text")
+        if text is None:
+            return self.drafts.read(path)
+        if _text(given, "text"):
+            self.drafts.keep(path, text, _text(given, "digest"))
+        else:
+            self.drafts.drop(path)
+        return {}
 
     # ---------------------------------------------------------------- the command line
     def check(self, given: dict[str, Any]) -> Any:
@@ -249,7 +262,7 @@ class Calls:
 
 
 CALLS = frozenset(
-    "hello spec picture open sample digest save check upgrade cook stop events".split()
+    "hello spec picture open sample digest save draft check upgrade cook stop events".split()
     + "revisions cooked curves frame particle history".split()
 )
 """Names of calls; nothing else of `Calls` can be reached from outside."""

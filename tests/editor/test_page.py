@@ -46,6 +46,6 @@ def test_a_graph_is_edited_cooked_and_looked_at(found, project):
     assert found["copied"]["format"] == GRAPH["format"] and list(found["copied"]["nodes"]) == ["ground"]
     assert found["stages"] == 14 and found["own"] == {"flip_fraction": 0.9} and found["preset"] == "default"
     assert found["keptOther"] == {"other": 1}
-    assert found["points"] > 100 and "m/s" in found["legend"] and found["seconds"].endswith("s")
+    assert found["points"] > 100 and "m/s" in found["legend"] and " s" in found["seconds"]
     assert found["samples"] > 30 and found["sample"]
     assert (project / "shot_cache" / "r001" / "cook.json").is_file()

@@ -1,5 +1,5 @@
 /** Calls of the server: POST with JSON, and the token that the page's address carries behind "#". */
-import type { JsonObject } from "./model/json";
+import { type JsonObject, parse } from "./model/json";
 import type { Spec } from "./model/spec";
 
 const token = location.hash.slice(1) || sessionStorage.getItem("token") || "";
@@ -25,7 +25,7 @@ async function call(name: string, body: object = {}): Promise<Response> {
 async function json<T>(name: string, body?: object): Promise<T> { return (await call(name, body)).json(); }
 
 export interface Sample { name: string; doc: string; topic: string; picture: boolean }
-export interface Hello { root: string; graph: string; graphs: string[]; samples: Sample[] }
+export interface Hello { root: string; graph: string; graphs: string[]; samples: Sample[]; drafts: string[] }
 export interface Opened { path: string; text: string; digest: string }
 export interface Problem { place: string; message: string; value?: unknown; allowed?: string; cure?: string }
 export interface Checked { problems: Problem[]; warnings?: Problem[]; said?: string; nodes?: Record<string, number> }
@@ -46,7 +46,9 @@ export const api = {
   sample: (name: string) => json<Opened>("sample", { name }),
   digest: (path: string) => json<{ digest: string }>("digest", { path }),
   save: (path: string, text: string, digest: string) => json<{ digest: string }>("save", { path, text, digest }),
-  upgrade: (path: string) => json<{ document: JsonObject }>("upgrade", { path }),
+  /** Read as a file is, so that long numbers keep their digits. */
+  upgrade: async (path: string) => parse(await (await call("upgrade", { path })).text()).root.value as { document: JsonObject },
+  draft: (path: string, text?: string, digest?: string) => json<{ text?: string; digest?: string; time?: number }>("draft", { path, text, digest }),
   check: (path: string, text: string) => json<Checked>("check", { path, text }),
   cook: (path: string, mode: string, more: { frame?: number; of?: string; replace?: boolean; to?: string } = {}) => json<object>("cook", { path, mode, ...more }),
   cooked: (path: string, revision: string) => json<{ graph: JsonObject | null }>("cooked", { path, revision }),

@@ -1,6 +1,7 @@
 /** What the page knows, and what can be done to it. The file on disk is the truth; this is a copy with edits and their history. */
 import { useSyncExternalStore } from "react";
 import { api, CallFault, type Checked, type CookEvent, type Hello, type Problem } from "./api";
+import { followTabs, forgetDraft, knowDraft, tellTabs, watchDrafts } from "./drafts";
 import * as g from "./model/graph";
 import type { Preset } from "./model/keymap";
 import { type Json, type JsonObject, parse, pretty, print, type Source } from "./model/json";
@@ -29,6 +30,8 @@ export interface State {
   frame: number | null; askedFrame: number | null; plots: boolean;
   /** Whose keys are shown as curves. */
   curve: { node: string; knob: string } | null;
+  /** Edits of the last time that were not saved, and something that the page is compared with. */
+  draft: { text: string; time: number; other: boolean } | null; diff: { what: string; was: JsonObject } | null;
 }
 
 const NO_COOK: CookState = { number: 0, path: "", running: false, revision: "", frames: null, last: null, status: "", fault: false, share: 0, log: [], seconds: new Map(), now: "", stages: new Map(), failed: "", facts: {}, document: null };
@@ -37,12 +40,12 @@ let state: State = {
   kinds: null, hello: null, path: "", digest: "", source: null, document: null, saved: null, level: [], selected: new Set(), focusKnob: "",
   past: [], future: [], checked: { problems: [] }, checking: false, cook: NO_COOK, conflict: null, toast: "",
   theme: (localStorage.getItem("theme") as State["theme"]) ?? "auto", revision: "", revisions: [], edits: 0, fault: "", help: false, keymap: localStorage.getItem("keys") === "houdini" ? "houdini" : "blender",
-  cooked: null, heat: false, frame: null, askedFrame: null, plots: localStorage.getItem("plots") === "open", curve: null,
+  cooked: null, heat: false, frame: null, askedFrame: null, plots: localStorage.getItem("plots") === "open", curve: null, draft: null, diff: null,
 };
 const listeners = new Set<() => void>();
 
 export function get(): State { return state; }
-export function set(change: Partial<State>): void { state = { ...state, ...change }; for (const listener of listeners) listener(); }
+export function set(change: Partial<State>): void { state = { ...state, ...change }; for (const listener of listeners) listener(); watchDrafts(state); }
 export function useStore<T>(select: (state: State) => T): T {
   return useSyncExternalStore((listener) => { listeners.add(listener); return () => listeners.delete(listener); }, () => select(state));
 }
@@ -82,6 +85,7 @@ export async function begin(): Promise<void> {
     set({ hello, kinds });
     if (hello.graph) await bringUpToDate();
     followCook();
+    followTabs();
     setInterval(lookAtDisk, 3000);
   } catch (error) { set({ fault: error instanceof Error ? error.message : String(error) }); }
 }
@@ -91,9 +95,12 @@ export async function open(path: string, read = () => api.open(path)): Promise<v
     const asked = state.document, opened = await read(), source = parse(opened.text), document = source.root.value as JsonObject;
     if (state.document !== asked && state.path === path) { set({ conflict: opened.digest }); return; } // it was changed here meanwhile
     mergeKey = "";
-    set({ path: opened.path, digest: opened.digest, source, document, saved: document, level: [], curve: null, selected: new Set(), past: [], future: [],
-      conflict: null, checked: { problems: [] }, revision: "", revisions: [], edits: 0 });
+    // what is read again is one more step: what was there before can be gone back to
+    const again = asked !== null && state.path === opened.path, stays = again && state.level.length && g.isSubsteps(state.kinds!, g.entryOf(document, state.level[0]!), state.level[1]!);
+    set({ path: opened.path, digest: opened.digest, source, document, saved: document, level: stays ? state.level : [], curve: null, selected: again ? state.selected : new Set(),
+      past: again ? [...state.past.slice(-199), asked] : [], future: [], conflict: null, diff: null, draft: null, checked: { problems: [] }, revision: again ? state.revision : "", revisions: again ? state.revisions : [], edits: 0 });
     await lookForRevisions();
+    if (!again) await lookForDraft();
     if (state.kinds) await bringUpToDate();
   } catch (error) { tell(error); }
 }
@@ -105,8 +112,12 @@ async function bringUpToDate(): Promise<void> {
   if (g.isOld(document, kinds.nodes, kinds)) {
     // what cannot be brought up to date has problems, which the check tells
     const newer = (await api.upgrade(path).catch(() => null))?.document;
-    if (newer && state.path === path) edit((now) => g.upgraded(now, newer, kinds));
-    if (newer && dirty(state)) say("Nodes of older versions were brought up to date; the file changes when it is saved.");
+    // that is no edit: the file keeps its versions until something else is changed and saved
+    if (newer && state.path === path && state.document && g.isOld(state.document, kinds.nodes, kinds)) {
+      const now = g.upgraded(state.document, newer, kinds), saved = dirty(state) ? state.saved && g.upgraded(state.saved, newer, kinds) : now;
+      set({ document: now, saved, edits: state.edits + 1 });
+      say("Nodes of older versions are shown as those of today; the file keeps its own until you change and save it.");
+    }
   }
   void check();
 }
@@ -123,8 +134,11 @@ export async function create(path: string): Promise<void> {
 }
 
 export function close(): void {
-  if (dirty(state) && !confirm("Leave the changes of this graph unsaved?")) return;
-  set({ document: null, saved: null, path: "" });
+  if (dirty(state)) {
+    if (!confirm("Leave the changes of this graph unsaved?")) return;
+    forgetDraft(state.path);
+  }
+  set({ document: null, saved: null, path: "", draft: null, diff: null });
   api.hello().then((hello) => set({ hello }), tell);
 }
 
@@ -164,6 +178,7 @@ async function saveNow(over: string): Promise<boolean> {
     const { digest } = await api.save(path, text, over);
     if (state.path !== path) return true;
     mergeKey = ""; // one can go back to what was saved
+    tellTabs(path);
     set({ digest, saved: document, source: parse(text), conflict: null });
     if (state.document === document) set({ document: state.source!.root.value as JsonObject, saved: state.source!.root.value as JsonObject });
     return true;
@@ -178,7 +193,7 @@ async function saveNow(over: string): Promise<boolean> {
 let later = "";
 export function putOff(): void { later = `${state.path}|${state.digest}|${state.conflict}`; set({ conflict: null }); }
 
-async function lookAtDisk(): Promise<void> {
+export async function lookAtDisk(): Promise<void> {
   const { path, digest, document, conflict } = state;
   if (!document || !digest || conflict !== null || window.document.hidden) return;
   const now = await api.digest(path).catch(() => null);
@@ -186,6 +201,36 @@ async function lookAtDisk(): Promise<void> {
   if (later === `${path}|${digest}|${now.digest}`) return;
   if (dirty(state) || !now.digest) set({ conflict: now.digest }); // of a file that was removed, this is all that is left
   else { await open(path); say(`${path} was changed on disk and read again.`); }
+}
+
+async function lookForDraft(): Promise<void> {
+  const { path, digest } = state, found = await api.draft(path).catch(() => null);
+  if (!found?.text || state.path !== path || dirty(state)) return;
+  knowDraft(path);
+  if (found.text === state.source?.text) forgetDraft(path);
+  else set({ draft: { text: found.text, time: found.time!, other: found.digest !== digest } });
+}
+
+/** Take the edits of the last time, as one step that can be undone. */
+export function restoreDraft(): void {
+  const { draft } = state;
+  set({ draft: null });
+  if (draft) edit(() => parse(draft.text).root.value as JsonObject);
+}
+export function dropDraft(): void { forgetDraft(state.path); set({ draft: null }); }
+
+/** Go on with a graph that was never saved. */
+export async function openLost(path: string): Promise<void> {
+  const found = await api.draft(path).catch(() => null);
+  knowDraft(path);
+  await create(path);
+  if (found?.text && state.path === path) edit(() => parse(found.text!).root.value as JsonObject);
+}
+
+/** Show what differs from the file: as it is on disk where something else has written it, else as it was read. */
+export async function compare(): Promise<void> {
+  if (state.conflict === null) return set({ diff: state.saved && dirty(state) ? { what: "the file as it was read or saved", was: state.saved } : state.cooked ? { what: `the cook ${state.revision}`, was: state.cooked } : { what: "the file as it was read or saved", was: state.saved ?? g.newGraph(state.kinds!.spec) } });
+  try { set({ diff: { what: "the file as it is on disk now", was: parse((await api.open(state.path)).text).root.value as JsonObject } }); } catch (error) { tell(error); }
 }
 
 // ---------------------------------------------------------------- edits

@@ -3,6 +3,7 @@ import * as store from "../store";
 import { dirty, get, set, useStore } from "../store";
 import { Icon } from "./Icon";
 import { GraphPane } from "./GraphPane";
+import { Changes, DraftBar } from "./Changes";
 import { HelpSheet } from "./HelpSheet";
 import { KnobPanel } from "./KnobPanel";
 import { PlotPane } from "./PlotPane";
@@ -32,6 +33,7 @@ export function App() {
         <div className="editor" ref={split.host}>
           <Bar />
           <Conflict />
+          <DraftBar />
           <main ref={side.host}>
             <div className="left">
               <div className={plots ? "look with-plots" : "look"}>
@@ -46,6 +48,7 @@ export function App() {
           </main>
           <Status />
           <HelpSheet />
+          <Changes />
         </div>
       )}
       {toast && <div className="toast" role="alert" onClick={() => set({ toast: "" })}>{toast}</div>}
@@ -73,6 +76,7 @@ function Bar() {
       <button onClick={store.close} title="Choose another graph"><Icon d="M2 4h12M2 8h12M2 12h12" /><span className="sr">Choose another graph</span></button>
       <strong className="file" title={`${s.hello?.root}/${s.path}`}>{s.path}{dirty(s) && <span className="unsaved" title="not saved"> ●<span className="sr">not saved</span></span>}</strong>
       <button onClick={() => void store.save()} disabled={!dirty(s)} title="Ctrl S">Save</button>
+      <button onClick={() => void store.compare()} title="What differs from the file, or from the shown cook">Changes</button>
       <button onClick={() => void store.saveAs()} title="Go on under another name">Save as…</button>
       <span className="gap" />
       <button onClick={store.undo} disabled={!s.past.length} title="Ctrl Z">Undo</button>
@@ -105,6 +109,7 @@ function Conflict() {
   return (
     <div className="conflict" role="alert">
       <span>{conflict ? `${path} was changed on disk since it was read. Nothing has been overwritten.` : `There is no longer a file ${path} on disk.`}</span>
+      {conflict && <button onClick={() => void store.compare()}>Show what differs</button>}
       {conflict && <button onClick={() => void store.open(path)}>Read it again, without my changes</button>}
       <button onClick={() => void store.save(conflict)}>Write mine over it</button>
       <button onClick={store.putOff}>Later</button>

@@ -33,6 +33,7 @@ export function Start() {
           {hello.graphs.length ? <ul className="files">{hello.graphs.map((path) => <li key={path}><button onClick={() => void store.open(path)}>{path}</button></li>)}</ul> : <p>There are none yet.</p>}
         </section>
       </div>
+      {hello.drafts.length > 0 && <section className="lost" aria-labelledby="lost"><h2 id="lost">Never saved</h2><ul className="files">{hello.drafts.map((path) => <li key={path}><button onClick={() => void store.openLost(path)}>{path}</button></li>)}</ul></section>}
       <div className="samples-head"><h2>Packaged shots</h2><input type="search" placeholder="Search shots" aria-label="Search shots" value={filter} onChange={(event) => setFilter(event.target.value)} /></div>
       <p className="folder">A shot is copied into a folder of its own here, with the files that it reads.</p>
       {[...topics].map(([topic, samples]) => (
