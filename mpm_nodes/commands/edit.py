@@ -65,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
             signal.signal(getattr(signal, name), lambda *_: done.set())
     serve_in_background(server)
+    server.calls.warm()
     url = server.url.replace(token, "...") if token else server.url  # whoever chose it knows it
     print(f"{url}\nfolder {root}; Ctrl-C ends it, and a cook that runs", flush=True)
     if not args.no_browser and has_screen():

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mpm_nodes.data import MpmNodesError
 from mpm_nodes.editor import program
 from mpm_nodes.editor.curves import CurveReader
 from mpm_nodes.editor.drafts import Drafts
@@ -87,6 +90,16 @@ class Calls:
         if name not in CALLS:
             raise Refused(404, "there is no such call")
         return getattr(self, name)(given)
+
+    def warm(self) -> None:
+        """Begin what the page will ask first, while the browser starts."""
+
+        def begun(work: Callable[[], Any]) -> None:
+            with contextlib.suppress(MpmNodesError, OSError):  # told when it is asked for
+                work()
+
+        for work in (lambda: self.known, lambda: self.told_samples, lambda: self.reader.ask(what="warm")):
+            threading.Thread(target=begun, args=[work], name="warm", daemon=True).start()
 
     def close(self) -> None:
         """End the cook and the reader of frames."""

@@ -134,8 +134,16 @@ class Opened:
 
     def answer(self, what: str, **wanted: Any) -> bytes:
         """Answer a request by the name of a method."""
-        asked = {"frame": self.frame, "particle": self.particle, "history": self.history}
+        asked = {"frame": self.frame, "particle": self.particle, "history": self.history, "warm": self.warm}
         return asked[what](**wanted)
+
+    def warm(self) -> bytes:
+        """Load what the first frame needs."""
+        from mpm_nodes.preview.scene import open_scene  # noqa: F401
+        from usd_io import require_usd
+
+        require_usd()
+        return packed({}, [])
 
     def frame(self, folder: str, frame: int | None, layers: list[str] | None, attribute: str, most: int) -> bytes:
         """Return a frame, the last one where it is None; at most `most` points of each cloud, spread evenly."""

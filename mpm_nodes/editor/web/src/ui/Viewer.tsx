@@ -87,8 +87,8 @@ export function Viewer() {
   useEffect(() => { view.current?.setMarks(places); }, [JSON.stringify(places), scale.metres]);
   const down = useRef([0, 0]);
   const pick = (event: React.MouseEvent) => {
-    if (!shown || !(event.target instanceof HTMLCanvasElement) || handles.current?.hovered || Math.hypot(event.clientX - down.current[0], event.clientY - down.current[1]) > 4) return;
-    const box = host.current!.getBoundingClientRect(), found = view.current!.pick(event.clientX - box.left, event.clientY - box.top), more = event.shiftKey;
+    if (!shown || !view.current?.surface.contains(event.target as Node) || handles.current?.hovered || Math.hypot(event.clientX - down.current[0], event.clientY - down.current[1]) > 4) return;
+    const box = host.current!.getBoundingClientRect(), found = view.current.pick(event.clientX - box.left, event.clientY - box.top), more = event.shiftKey;
     if (!found) { if (!more) setProbed([]); return; }
     if (found.side) return;
     api.particle(path, revision, shown.frame, found.layer, found.path, found.index).then((particle) => {

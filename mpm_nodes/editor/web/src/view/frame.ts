@@ -36,8 +36,10 @@ export function unpack(data: ArrayBuffer): Frame {
   return frame;
 }
 
-/** Whether points were left out of a frame. */
-export const isDraft = (frame: Frame): boolean => frame.clouds.some((cloud) => cloud.shown < cloud.count);
+/** Points of a cloud while one scrubs or plays, and otherwise. */
+export const DRAFT = 120_000, FULL = 5_000_000;
+/** Whether more points of a frame can be had. */
+export const isDraft = (frame: Frame): boolean => frame.clouds.some((cloud) => cloud.shown < 0.9 * Math.min(cloud.count, FULL));
 
 /** Return which of the cache's points the one is that was sent as number `index`: parts of one stride come in the order of reversed bits. */
 export function fullIndex(cloud: { count: number; strides: number }, index: number): number {

@@ -29,7 +29,7 @@ export class Handles {
   }
 
   private made(ended: () => void): TransformControls {
-    const made = new TransformControls(this.view.camera, this.view.canvas);
+    const made = new TransformControls(this.view.camera, this.view.surface);
     made.addEventListener("dragging-changed", (event) => { this.view.controls.enabled = !event.value; if (!event.value) ended(); });
     made.addEventListener("change", () => this.view.draw());
     this.view.scene.add(made.getHelper());

@@ -16,20 +16,23 @@ export interface Scale { metres: number; pixels: number; cell: number }
 /** What is painted, and how; nothing is built again for it. */
 export interface Painting { range: [number, number]; ramped: boolean; pointSize: number; hidden: ReadonlySet<string>; slice: { axis: number | null; at: number; flipped: boolean } }
 
-/** Milliseconds that a picture may take while the view moves; points are left out until it does. */
-const SMOOTH = 70, LEAST_DETAIL = 0.02, RESTS_AFTER = 220;
+/** Milliseconds that a picture may take while the view moves; so many points are left out that it does. */
+const SMOOTH = 50, LEAST_DETAIL = 0.02, RESTS_AFTER = 220;
+/** Points from which on a processor that draws leaves smooth edges out: they cost it as much again. */
+const MANY = 250_000;
 
 export class View {
   readonly shared = new Shared();
   readonly scene = new Scene();
   readonly camera = new PerspectiveCamera(40, 1, 0.001, 1000);
   readonly controls: OrbitControls;
-  readonly canvas: HTMLCanvasElement;
+  /** What takes the pointer; the canvas in it may be made again. */
+  readonly surface = document.createElement("div");
   readonly guides = new Group();
   /** Called with the scale when the camera has moved, and before each picture. */
   onScale: (scale: Scale) => void = () => {};
   onDraw: () => void = () => {};
-  private readonly renderer: WebGLRenderer;
+  private renderer: WebGLRenderer;
   private readonly sides = [new Group(), new Group()];
   private readonly marks = new Group();
   private readonly shown: (Frame | null)[] = [null, null];
@@ -43,20 +46,23 @@ export class View {
   private queued = 0;
   private gridColours: [string, string] = ["#555", "#333"];
   private moving = false;
-  private detail = 1;
-  private before = 0;
+  private grasped = false;
   private rests = 0;
+  /** Whether a picture is being drawn, whether it is old already, and how long one with all points takes [ms]. */
+  private drawing = false;
+  private again = false;
+  private cost = 0;
   private cell = 0;
 
   constructor(private readonly host: HTMLElement) {
-    this.renderer = new WebGLRenderer({ antialias: true, preserveDrawingBuffer: false });
-    this.renderer.setPixelRatio(Math.min(window.devicePixelRatio, 2));
-    this.renderer.localClippingEnabled = true;
-    this.canvas = this.renderer.domElement;
-    host.append(this.canvas);
+    this.surface.className = "surface";
+    host.append(this.surface);
+    this.renderer = this.rendererWith(true);
     this.camera.position.set(1.1, 0.84, 2);
-    this.controls = new OrbitControls(this.camera, this.canvas);
+    this.controls = new OrbitControls(this.camera, this.surface);
     this.controls.addEventListener("change", () => { this.moves(); this.tellScale(); });
+    this.controls.addEventListener("start", () => { this.grasped = true; });
+    this.controls.addEventListener("end", () => { this.grasped = false; this.moves(); });
     const sun = new DirectionalLight(0xffffff, 1.9);
     sun.position.set(-2, 5, 4);
     this.scene.add(...this.sides, this.guides, this.marks, new HemisphereLight(0xdde6f0, 0x55504a, 1.1), new AmbientLight(0xffffff, 0.25), sun);
@@ -65,7 +71,15 @@ export class View {
     this.resize();
   }
 
-  dispose(): void { this.watch.disconnect(); cancelAnimationFrame(this.queued); clearTimeout(this.rests); this.controls.dispose(); this.depth.dispose(); this.renderer.dispose(); this.canvas.remove(); }
+  dispose(): void { this.watch.disconnect(); cancelAnimationFrame(this.queued); clearTimeout(this.rests); this.controls.dispose(); this.depth.dispose(); this.renderer.dispose(); this.surface.remove(); }
+
+  private rendererWith(smooth: boolean): WebGLRenderer {
+    const made = new WebGLRenderer({ antialias: smooth });
+    made.setPixelRatio(Math.min(window.devicePixelRatio, 2));
+    made.localClippingEnabled = true;
+    this.surface.replaceChildren(made.domElement);
+    return made;
+  }
 
   theme(background: string, major: string, minor: string): void {
     this.scene.background = new Color(background);
@@ -73,8 +87,10 @@ export class View {
     this.placeGrid();
   }
 
+  /** Draw soon; while a picture is drawn, the next one waits for it. */
   draw(): void {
-    if (!this.queued) this.queued = requestAnimationFrame(() => { this.queued = 0; this.render(); });
+    if (this.drawing) this.again = true;
+    else if (!this.queued) this.queued = requestAnimationFrame(() => { this.queued = 0; this.render(); });
   }
 
   // ---------------------------------------------------------------- what is shown
@@ -85,6 +101,13 @@ export class View {
     this.shown[side] = frame;
     const into = this.sides[side];
     clear(into);
+    if (count(frame) > MANY && this.renderer.getContextAttributes().antialias && drawnByProcessor(this.renderer)) {
+      this.renderer.dispose();
+      this.renderer.forceContextLoss();
+      this.renderer = this.rendererWith(false);
+      this.drawing = false;
+      this.resize();
+    }
     for (const cloud of frame?.clouds ?? []) into.add(pointsOf(cloud, this.shared));
     for (const mesh of frame?.meshes ?? []) into.add(surfaceOf(mesh, this.shared, this.painting.slice.axis !== null));
     for (const fog of frame?.fogs ?? []) into.add(fogOf(fog, this.shared));
@@ -227,23 +250,38 @@ export class View {
   // ---------------------------------------------------------------- drawing
   /** While the view moves, as many points are drawn as it moves smoothly with; when it rests, all. */
   moves(): void {
-    if (!this.moving) { this.moving = true; this.before = 0; }
+    this.moving = true;
     clearTimeout(this.rests);
-    this.rests = window.setTimeout(() => { this.moving = false; this.draw(); }, RESTS_AFTER);
+    const rest = () => { if (this.grasped || this.drawing) this.rests = window.setTimeout(rest, RESTS_AFTER); else { this.moving = false; this.draw(); } };
+    this.rests = window.setTimeout(rest, RESTS_AFTER);
     this.draw();
   }
 
   private render(): void {
-    const now = performance.now();
-    if (this.moving && this.before) {
-      const took = now - this.before;
-      if (took < 1000) this.detail = Math.min(1, Math.max(LEAST_DETAIL, this.detail * Math.min(1.3, Math.max(0.3, SMOOTH / took))));
-    }
-    this.before = this.moving ? now : 0;
-    const detail = this.moving ? this.detail : 1;
+    const begin = performance.now(), detail = this.moving && this.cost ? Math.min(1, Math.max(LEAST_DETAIL, SMOOTH / this.cost)) : 1;
     this.shared.grown.value = Math.cbrt(1 / detail);
     this.shared.steps.value = this.moving ? 24 : 64;
     for (const each of this.everything()) if (each instanceof Points) each.geometry.setDrawRange(0, Math.ceil(each.userData.cloud.shown * detail));
+    this.paintSides();
+    const gl = this.renderer.getContext() as WebGL2RenderingContext, fence = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
+    if (!fence) return;
+    gl.flush();
+    this.drawing = true;
+    const look = () => {
+      if (this.renderer.getContext() !== gl) return;
+      if (!gl.isContextLost() && gl.clientWaitSync(fence, 0, 0) === gl.TIMEOUT_EXPIRED) { window.setTimeout(look, 3); return; }
+      gl.deleteSync(fence);
+      this.drawing = false;
+      // what lines, meshes and the way take is not less with fewer points
+      const took = performance.now() - begin;
+      if (detail > 0.5 || took > 2 * SMOOTH) this.cost = took / detail;
+      this.host.dataset.drawn = this.moving ? "some" : String(this.shown[0]?.frame ?? "");
+      if (this.again) { this.again = false; this.draw(); }
+    };
+    look();
+  }
+
+  private paintSides(): void {
     this.onDraw();
     const { clientWidth: width, clientHeight: height } = this.host, split = this.compare === "single" ? width : Math.round(width * (this.compare === "beside" ? 0.5 : this.share));
     this.renderer.setScissorTest(this.compare !== "single");
@@ -294,6 +332,14 @@ export class View {
 }
 
 const step = (value: number, cell: number) => Math.round(value / cell) * cell;
+
+const count = (frame: Frame | null) => frame?.clouds.reduce((sum, cloud) => sum + cloud.shown, 0) ?? 0;
+
+/** Whether there is no graphics card. */
+function drawnByProcessor(renderer: WebGLRenderer): boolean {
+  const gl = renderer.getContext(), told = gl.getExtension("WEBGL_debug_renderer_info");
+  return /swiftshader|llvmpipe|softpipe|software|basic render/i.test(String(gl.getParameter(told ? told.UNMASKED_RENDERER_WEBGL : gl.RENDERER)));
+}
 
 function clear(group: Group): void {
   group.traverse((each) => {

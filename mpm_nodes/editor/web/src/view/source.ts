@@ -1,10 +1,8 @@
 /** Frames of one cache as they are asked for: one is read at a time, the newest wish first, and few points before all of them. */
 import { Held } from "../model/held";
-import { type Frame, isDraft, type Span } from "./frame";
+import { DRAFT, type Frame, FULL, isDraft, type Span } from "./frame";
 
-/** Points of a cloud while one scrubs or plays, and otherwise. */
-export const DRAFT = 120_000, FULL = 5_000_000;
-const MOST_BYTES = 400e6;
+const MOST_BYTES = 400e6, QUICK = 250;
 
 export type Read = (frame: number | null, layers: string[] | null, attribute: string, most: number) => Promise<Frame>;
 
@@ -33,6 +31,9 @@ export class Source {
   get span(): Span | undefined { return this.spans.get(this.attribute); }
   /** Whether frames with all points come as fast as they play. */
   keepsUp(fps: number): boolean { return this.took < 900 / fps; }
+
+  /** Whether frames with all points come at once, so that none need be left out before. */
+  get quick(): boolean { return this.took > 0 && this.took < QUICK; }
 
   /** Return a frame; null where another one was asked for meanwhile. */
   async want(frame: number | null, draft: boolean): Promise<Frame | null> {

@@ -33,7 +33,7 @@ export function usePlayback({ path, revision, other, cook, layers, attribute, kn
   useEffect(() => {
     if (waits) { setShown(null); return; } // no frame is whole yet
     let clock = 0, gone = false;
-    const some = !playing || !source.keepsUp(shown?.fps ?? 24);
+    const some = playing ? !source.keepsUp(shown?.fps ?? 24) : scrubbed.current > 0 || !source.quick;
     const failing = (error: unknown) => { if (!cook.running && !gone) { setShown(null); if (known) tell(error); } };
     source.want(wanted, some).then((frame) => {
       if (gone || !frame) return;
