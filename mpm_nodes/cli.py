@@ -39,6 +39,7 @@ COMMANDS = (
     "bench",
     "render",
     "plot",
+    "view",
     "export",
     "check",
     "clean",

@@ -155,7 +155,7 @@ class Calls:
         return {"digest": self.project.save(_text(given, "path"), _text(given, "text"), _text(given, "digest"))}
 
     def draft(self, given: dict[str, Any]) -> Any:
-        """Keep edits that are not saved, `text`, made from the file of a digest; throw them away where it is ""; else return them."""
+        """Keep edits that are not saved, `text`, of the file of a digest; throw them away where it is ""; else return them."""
         path, text = _text(given, "path"), given.get("text")
         if text is None:
             return self.drafts.read(path)

@@ -33,7 +33,7 @@ class Drafts:
         return f"{folder}{slash}.{name}{SUFFIX}"
 
     def read(self, given: str) -> dict[str, Any]:
-        """Return text, time [Unix seconds] and digest of the file that it was made from; {} where there is none, or a damaged one."""
+        """Return text, time [Unix seconds] and digest of the file it is of; {} where there is none, or it is damaged."""
         name = self._name(given)
         try:
             found = json.loads(self.project.files.read(name, 2 * strict_json.LARGEST_FILE))

@@ -120,19 +120,20 @@ class OpenedCache:
             return
         values = layer.scene.numbers(str(prim.GetPath()), attribute, code) if attribute else None
         span, box = Span.of(values), ShapeBox.around(points)
-        parts, strides = even_order(len(points), most)
-        rows = box.rows(points, values, span or Span(), parts)
+        order, block = even_order(len(points), most)
+        values = values[order] if values is not None and len(values) == len(points) else values
+        rows = box.rows(points[order], values, span or Span())
         arrays = [rows]
         look = self._look(layer.scene, prim, "points")
         colours = layer.scene.display_colours(prim, code)
         mixed = colours is not None and len(colours) == len(points) and bool((colours != colours[0]).any())
         if mixed:
-            shown = np.concatenate([colours[part] for part in parts])
+            shown = colours[order]
             arrays.append(np.concatenate([srgb(shown), np.full((len(shown), 1), 255, np.uint8)], axis=1))
         if colours is not None:
             look = {**look, "colour": srgb(colours.mean(axis=0)).tolist()}
         record = {
-            "layer": layer.name, "path": str(prim.GetPath()), "count": len(points), "shown": len(rows), "strides": strides,
+            "layer": layer.name, "path": str(prim.GetPath()), "count": len(points), "shown": len(rows), "block": block,
             "radius": layer.scene.radius(prim, code), "box": _corners(box), "colours": mixed, "look": look,
             "has_values": span is not None, "values": span or Span(),
         }  # fmt: skip
@@ -163,7 +164,7 @@ class OpenedCache:
     def _add_mesh(self, out: Drawn, layer: Layer, shape: tuple[Any, Any], looks: list[Any], values: Any, colours: Any) -> None:
         points, triangles = shape
         span, box = Span.of(values), ShapeBox.around(points)
-        arrays = [box.rows(points, values, span or Span(), [slice(None)]), triangles.astype(np.uint32)]
+        arrays = [box.rows(points, values, span or Span()), triangles.astype(np.uint32)]
         mixed = colours is not None and len(colours) == len(points) and bool((colours != colours[0]).any())
         if mixed:
             arrays.append(np.concatenate([srgb(colours), np.full((len(points), 1), 255, np.uint8)], axis=1))

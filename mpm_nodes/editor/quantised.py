@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -9,8 +10,8 @@ import numpy as np
 __all__ = ["STEPS", "ShapeBox", "Span", "even_order", "quantised_volume", "srgb"]
 
 STEPS = 65535
-STRIDES = 64
-"""Parts that points are sent in: the n-th holds every 64th point, and the parts lie far from those before them."""
+BLOCK = 64
+"""Neighbouring points of which each part of what is sent has one."""
 LARGEST_VOLUME = 128
 """Voxels of a fog along an axis; of more, the mean of a power of two along each is taken."""
 
@@ -50,45 +51,41 @@ class ShapeBox(NamedTuple):
         high = np.array([points[:, axis].max() for axis in range(3)], np.float64)
         return cls(low, np.maximum(high - low, 1e-12))
 
-    def rows(self, points: np.ndarray, values: np.ndarray | None, span: Span, parts: list[slice]) -> np.ndarray:
-        """Return positions [m] (n, 3) and their values (n,) or (1,) as (m, 4), uint16: those of `parts`, one after the other."""
-        counts = [len(range(*part.indices(len(points)))) for part in parts]
-        rows = np.zeros((sum(counts), 4), np.uint16)
-        at = 0
-        scales = [STEPS / size for size in self.size]
-        ramped = values is not None and len(values) in (1, len(points)) and span.most > span.least
-        for part, count in zip(parts, counts, strict=True):
-            into = rows[at : at + count]
-            for axis in range(3):
-                steps = (points[part, axis] - self.low[axis]) * scales[axis]
-                into[:, axis] = np.rint(np.clip(steps, 0.0, STEPS))
-            if ramped and values is not None:
-                shares = (values[part] if len(values) > 1 or len(points) == 1 else values) - span.least
-                into[:, 3] = np.rint(np.nan_to_num(np.clip(shares / (span.most - span.least), 0.0, 1.0)) * STEPS)
-            at += count
+    def rows(self, points: np.ndarray, values: np.ndarray | None, span: Span) -> np.ndarray:
+        """Return positions [m] (n, 3) and their values (n,) or (1,) as (n, 4), uint16."""
+        rows = np.zeros((len(points), 4), np.uint16)
+        for axis in range(3):
+            steps = (points[:, axis] - self.low[axis]) * (STEPS / self.size[axis])
+            rows[:, axis] = np.rint(np.clip(steps, 0.0, STEPS))
+        if values is not None and len(values) in (1, len(points)) and span.most > span.least:
+            shares = np.clip((values - span.least) / (span.most - span.least), 0.0, 1.0)
+            rows[:, 3] = np.rint(np.nan_to_num(shares) * STEPS)
         return rows
 
 
-def even_order(count: int, most: int) -> tuple[list[slice], int]:
-    """Return the parts of `count` points to be sent, and how many there are in all; they hold at most `most` points.
+@functools.lru_cache(maxsize=4)
+def even_order(count: int, most: int) -> tuple[np.ndarray, int]:
+    """Return which of `count` points are sent, at most `most`, in which order, and how many make a block.
 
-    The parts are slices with one step. They come in the order of reversed bits, so that every beginning of the points, one after
-    the other, is spread evenly over the whole.
+    Each part of the order has one point of every block. Parts come in the order of reversed bits, so that every beginning is spread
+    evenly, and blocks begin at places that are hashed, so that the points of a lattice do not line up. The page finds the index of
+    a point by the same rule (`fullIndex`).
     """
-    strides = STRIDES
-    while strides < 8 * count / max(most, 1) and strides < count:
-        strides *= 2
-    if count <= most:
-        strides = STRIDES
-    bits = strides.bit_length() - 1
-    parts, held = [], 0
-    for n in range(strides):
-        first = int(f"{n:0{bits}b}"[::-1], 2)
-        held += len(range(first, count, strides))
+    size = BLOCK
+    while count > most and size < 8 * count / max(most, 1) and size < count:
+        size *= 2
+    bits = size.bit_length() - 1
+    blocks = np.arange(-(-count // size), dtype=np.int64)
+    turns = (blocks * 2654435761 & 0xFFFFFFFF) >> (32 - bits)
+    parts, held = [np.zeros(0, np.int64)], 0
+    for n in range(size):
+        part = blocks * size + (int(f"{n:0{bits}b}"[::-1], 2) ^ turns)
+        part = part[:-1] if len(part) and part[-1] >= count else part
+        held += len(part)
         if held > most:
             break
-        parts.append(slice(first, None, strides))
-    return parts, strides
+        parts.append(part)
+    return np.concatenate(parts), size
 
 
 def quantised_volume(origins: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, float]:

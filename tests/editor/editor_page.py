@@ -85,15 +85,18 @@ def node_needed(*packages: str) -> None:
             pytest.skip(f"needs {name}: npm ci --ignore-scripts in {WEB}")
 
 
-def driven(page: Page, project: Path, script: str) -> dict[str, Any]:
-    """Drive a page in Chromium by a script beside this file; return what it found, and keep screenshots where a folder is named."""
+LONGEST = 600
+
+
+def driven(script: str, address: str, folder: Path) -> dict[str, Any]:
+    """Run a driver of the page in Chromium, and return what it found; its screenshots are kept where that is asked for."""
     node_needed("playwright-core")
     if not Path(CHROMIUM).exists():
         pytest.skip(f"needs Chromium at {CHROMIUM}")
-    command = ["node", str(Path(__file__).with_name(script)), page.server.url, str(project), str(WEB)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    command = ["node", str(Path(__file__).with_name(script)), address, str(folder), str(WEB)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False)
     assert done.stdout.strip(), done.stderr
     kept = os.environ.get("MPM_NODES_KEEP_SCREENSHOTS")
-    for picture in project.glob("*.png") if kept else ():
+    for picture in folder.glob("*.png") if kept else ():
         shutil.copy(picture, kept)
     return json.loads(done.stdout.splitlines()[-1])

@@ -15,7 +15,7 @@ def found(page: Page, project: Path) -> dict:
     long = json.loads(json.dumps(GRAPH))
     long["settings"]["end"] = 2000
     (project / "shot.json").write_text(json.dumps(long, indent=1))
-    return driven(page, project, "cook_live.mjs")
+    return driven("cook_live.mjs", page.server.url, project)
 
 
 def test_a_cook_is_followed_branched_and_resumed(found):

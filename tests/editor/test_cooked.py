@@ -9,7 +9,7 @@ from editor_page import driven
 @pytest.fixture
 def found(page, project) -> dict:
     """What `cooked.mjs` found."""
-    return driven(page, project, "cooked.mjs")
+    return driven("cooked.mjs", page.server.url, project)
 
 
 def test_a_cook_is_told_on_the_nodes(found):

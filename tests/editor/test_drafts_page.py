@@ -1,4 +1,4 @@
-"""Edits that are not saved, a file that others write, and two tabs, in a real browser: nothing is lost, and one can see what differs."""
+"""Edits that are not saved, files that others write, two tabs, in a real browser: nothing is lost, and one sees what differs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def found(page, project) -> dict:
     old["nodes"]["fall"]["version"] = 1
     old["nodes"]["ball"]["knobs"]["seeds"] = [9007199254740993]
     (project / "shot.json").write_text(json.dumps(old, indent=1))
-    return driven(page, project, "drafts.mjs")
+    return driven("drafts.mjs", page.server.url, project)
 
 
 def test_nothing_is_lost_between_pages_programs_and_tabs(found):

@@ -12,7 +12,7 @@ from editor_page import GRAPH, driven
 def found(page, project) -> dict:
     """What `keys.mjs` found, in a shot of 24 frames."""
     (project / "shot.json").write_text(json.dumps(GRAPH | {"settings": GRAPH["settings"] | {"end": 24}}, indent=1))
-    return driven(page, project, "keys.mjs")
+    return driven("keys.mjs", page.server.url, project)
 
 
 def test_a_knob_is_keyed_by_hand(found):

@@ -9,7 +9,7 @@ from editor_page import driven
 @pytest.fixture
 def found(page, project) -> dict:
     """What `wiring.mjs` found."""
-    return driven(page, project, "wiring.mjs")
+    return driven("wiring.mjs", page.server.url, project)
 
 
 def test_a_graph_is_wired_and_dressed_by_hand(found):

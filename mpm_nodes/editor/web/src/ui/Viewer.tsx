@@ -2,6 +2,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { api } from "../api";
 import { setKnob } from "../model/graph";
 import { isObject } from "../model/json";
+import { length } from "../model/units";
 import { edit, set, tell, useStore } from "../store";
 import { isDraft } from "../view/frame";
 import { guidesOf, knobsAfter, type Mode } from "../view/guides";
@@ -11,7 +12,7 @@ import { useFrameLink } from "./frameLink";
 import { usePlayback } from "./view/playback";
 import { Border, CompareWith, type Other } from "./view/Compare";
 import { Layers } from "./view/Layers";
-import { Legend, length, type Range } from "./view/Legend";
+import { Legend, type Range } from "./view/Legend";
 import { placeAt, Probe, type Probed, useHistory } from "./view/Probe";
 import { Slice, type SliceState } from "./view/Slice";
 import { Timeline } from "./view/Timeline";
@@ -119,7 +120,7 @@ export function Viewer() {
   return (
     <>
       <div className="stage" ref={host} tabIndex={0} onPointerDown={(event) => { down.current = [event.clientX, event.clientY]; }} onClick={pick} aria-label={shown ? `Frame ${now} of ${revision}: ${points.toLocaleString("en")} points` : "No frame is shown"}
-        data-frame={shown?.frame} data-points={points} data-draft={shown ? isDraft(shown) : undefined} data-beside={beside?.frame}>
+        data-frame={shown?.frame} data-points={points} data-draft={shown ? isDraft(shown) : undefined} data-beside={beside?.frame} data-layers={shown?.shown.length}>
         {failed && <p className="hint">{failed}</p>}
         {!failed && !revision && <p className="hint">Nothing is cooked yet: ▶ Cook shows frames here as they finish.</p>}
         {other && beside && <Border compare={compare} share={share} setShare={setShare} names={[revision, other.path === path ? other.revision : `${other.path.replace(/\.json$/, "")} ${other.revision}`]} />}
@@ -135,8 +136,10 @@ export function Viewer() {
         </div>
         {probed.length > 0 && shown && <Probe probed={probed} histories={[one, ...(probed[1] ? [two] : [])]} frame={now} attribute={plot} attributes={shown.attributes} setAttribute={setPlotted} go={play.go} close={() => setProbed([])} />}
         {coloured && shown && <Legend name={coloured} unit={shown.unit} range={[least, most]} kind={range.kind} onChange={setRange} />}
-        <p className="over facts">{shown && points > 0 && <>{points.toLocaleString("en")} points{drawn < points && `, ${drawn.toLocaleString("en")} drawn`} · </>}grid {length(scale.cell)}</p>
-        <div className="over scale" aria-hidden><span ref={bar} />{length(scale.metres)}</div>
+        <div className="over bottom">
+          <p className="facts">{shown && points > 0 && <>{points.toLocaleString("en")} points{drawn < points && `, ${drawn.toLocaleString("en")} drawn`} · </>}grid {length(scale.cell)}</p>
+          <div className="scale" aria-hidden><span ref={bar} />{length(scale.metres)}</div>
+        </div>
       </div>
       <Timeline play={play} />
     </>

@@ -5,7 +5,7 @@ export type Span = [number, number];
 export interface Look { colour: number[]; opacity: number; roughness: number; metallic: number }
 export interface LayerFacts { name: string; label: string; kind: "points" | "surface" | "level_set" | "fog" | "bodies" }
 interface Shape { layer: string; box: [Triple, Triple]; colours: boolean; has_values: boolean; values: Span; rgba: Uint8Array | null }
-export interface Cloud extends Shape { path: string; count: number; shown: number; strides: number; radius: number; look: Look; points: Uint16Array }
+export interface Cloud extends Shape { path: string; count: number; shown: number; block: number; radius: number; look: Look; points: Uint16Array }
 export interface Mesh extends Shape { points: number; triangles: number; matter: boolean; looks: (Look & { count: number })[]; rows: Uint16Array; indices: Uint32Array }
 export interface Fog { layer: string; size: Triple; matrix: number[]; most: number; coarser: number; look: Look; voxels: Uint8Array }
 export interface Frame {
@@ -41,14 +41,14 @@ export const DRAFT = 120_000, FULL = 5_000_000;
 /** Whether more points of a frame can be had. */
 export const isDraft = (frame: Frame): boolean => frame.clouds.some((cloud) => cloud.shown < 0.9 * Math.min(cloud.count, FULL));
 
-/** Return which of the cache's points the one is that was sent as number `index`: parts of one stride come in the order of reversed bits. */
-export function fullIndex(cloud: { count: number; strides: number }, index: number): number {
-  const bits = Math.log2(cloud.strides);
-  for (let n = 0; n < cloud.strides; n++) {
-    let first = 0;
-    for (let bit = 0; bit < bits; bit++) if (n & (1 << bit)) first |= 1 << (bits - 1 - bit);
-    const size = first < cloud.count ? Math.ceil((cloud.count - first) / cloud.strides) : 0;
-    if (index < size) return first + index * cloud.strides;
+/** Return which of the cache's points the one is that was sent as number `index`: the rule of `even_order` in quantised.py. */
+export function fullIndex({ count, block }: { count: number; block: number }, index: number): number {
+  const bits = Math.log2(block), blocks = Math.ceil(count / block), turn = (at: number) => Math.imul(at, 2654435761) >>> (32 - bits);
+  for (let n = 0; n < block; n++) {
+    let reversed = 0;
+    for (let bit = 0; bit < bits; bit++) if (n & (1 << bit)) reversed |= 1 << (bits - 1 - bit);
+    const size = (blocks - 1) * block + (reversed ^ turn(blocks - 1)) < count ? blocks : blocks - 1;
+    if (index < size) return index * block + (reversed ^ turn(index));
     index -= size;
   }
   return -1;

@@ -1,4 +1,5 @@
 import { useEffect, useState } from "react";
+import { digits } from "../../model/units";
 import type { Span } from "../../view/frame";
 import { GRADIENT } from "../../view/ramp";
 
@@ -31,8 +32,3 @@ function End({ label, value, onChange }: { label: string; value: number; onChang
   return <input aria-label={label} inputMode="decimal" value={text} onChange={(event) => setText(event.target.value)} onBlur={put}
     onKeyDown={(event) => { if (event.key === "Enter") put(); if (event.key === "Escape") setText(digits(value)); }} />;
 }
-
-export const digits = (value: number) => (value === 0 ? "0" : Math.abs(value) >= 1e4 || Math.abs(value) < 1e-2 ? value.toExponential(2) : value.toPrecision(3));
-
-/** Return a length [m] with the unit that it is read in. */
-export const length = (metres: number) => (metres >= 1 ? `${Number(metres.toPrecision(4))} m` : metres >= 0.01 ? `${Number((metres * 100).toPrecision(4))} cm` : `${Number((metres * 1000).toPrecision(4))} mm`);

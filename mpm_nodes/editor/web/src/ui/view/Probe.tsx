@@ -1,9 +1,9 @@
 import { useEffect, useMemo, useState } from "react";
 import { api, type History, type Particle } from "../../api";
+import { digits, length } from "../../model/units";
 import { tell } from "../../store";
 import type { Triple } from "../../view/frame";
 import { Icon } from "../Icon";
-import { digits, length } from "./Legend";
 
 export interface Probed extends Particle { layer: string; path: string; radius: number }
 

@@ -1,4 +1,4 @@
-import { length } from "./Legend";
+import { length } from "../../model/units";
 import { Menu } from "./Layers";
 
 export interface SliceState { axis: number | null; at: number; flipped: boolean }
