@@ -125,22 +125,24 @@ def expected(told: PreflightContext) -> dict[str, Any]:
 def _refuse_untold(told: PreflightContext) -> None:
     """Refuse adhesion, forces on colliders and rigid bodies where the substeps do not find them."""
     from mpm_nodes.graph.plan.substeps import plan_substeps, resolve
-    from mpm_nodes.solver.contact_forces import refuse_untold_contacts
+    from mpm_nodes.solver.contact_forces import refuse_untold_contacts, refuse_untold_forces
     from mpm_nodes.solver.rigid.refusals import refuse_rigid_bodies
     from mpm_nodes.solver.sleep import refuse_sleep
 
     asked = {
         "solve.colliders: matter sticks to one by adhesion": told.total("colliders", "sticks"),
         "solve.colliders: collider_contact varies one": told.total("colliders", "painted"),
-        "solve.contact_forces: forces are asked for": told.knobs["contact_forces"],
     }
     what, rigid = next((each for each, holds in asked.items() if holds), ""), told.every("colliders", "rigid_bodies")
     sleeps = told.total("active", "sleeps") > 0
-    if what or rigid or sleeps:
+    forces = told.knobs["contact_forces"]
+    if what or forces or rigid or sleeps:
         resolved = resolve(told.knobs["substeps"])
         plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
         if what:
             refuse_untold_contacts(plans, what)
+        if forces:
+            refuse_untold_forces(plans)
         if rigid:
             refuse_rigid_bodies(plans, told.ranks > 1)
         if sleeps:

@@ -26,6 +26,7 @@ __all__ = [
     "impulses_on_bodies",
     "places_of_contacts",
     "refuse_untold_contacts",
+    "refuse_untold_forces",
     "volumes_of_nodes",
 ]
 
@@ -42,7 +43,7 @@ CONTACT_FORCES = Facts(
 
 
 def refuse_untold_contacts(plans: Sequence[SubstepPlan], what: str) -> None:
-    """Refuse adhesion, or forces on colliders, where some substeps do not hold their contacts as impulses on nodes.
+    """Refuse adhesion, or contacts that vary, where some substeps do not hold their contacts as impulses on nodes.
 
     Args:
         plans: The substeps that the solve may take.
@@ -58,6 +59,31 @@ def refuse_untold_contacts(plans: Sequence[SubstepPlan], what: str) -> None:
                 f"{what}, and these substeps do not find it; take explicit_apic, implicit_apic or a preset whose contacts "
                 "are those of collide_grid or minimise_energy"
             )
+
+
+def refuse_untold_forces(plans: Sequence[SubstepPlan]) -> None:
+    """Refuse to tell forces on colliders where some substeps do not find them.
+
+    Args:
+        plans: The substeps that the solve may take.
+
+    Raises:
+        MpmNodesError: Some do not.
+    """
+    asked = "solve.contact_forces: forces are asked for"
+    for plan in plans:
+        meeting = [part for part in plan.parts if part.declaration.joins or part.declaration.moves_bodies is not None]
+        told = [CONTACT_FORCES in part.declaration.facts for part in meeting]
+        if not meeting or not all(told):
+            raise MpmNodesError(
+                f"{asked}, and these substeps do not find them; take explicit_apic, implicit_apic, incompressible or a "
+                "preset whose contacts are those of collide_grid, minimise_energy or project_velocity"
+            )
+        for part in meeting:
+            stage = part.declaration.id
+            on = next((knob for knob in part.declaration.moves_bodies or () if part.knobs.get(knob)), None)
+            if on is not None:
+                raise MpmNodesError(f"{asked}, and {stage} finds none with {on}; turn {stage}.{on} off")
 
 
 def forces_by_name(report: Report, frame: int) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.contact_forces import CONTACT_FORCES, impulses_on_bodies, places_of_contacts
 from mpm_nodes.solver.grid import GridStore
 
-__all__ = ["tell_forces"]
+__all__ = ["tell_forces", "tell_impulses"]
 
 
 def tell_forces(step: StepContext, colliders: ColliderSet, grid: GridStore, contacts: Iterable[np.ndarray]) -> None:
@@ -30,8 +30,21 @@ def tell_forces(step: StepContext, colliders: ColliderSet, grid: GridStore, cont
     if grid.halo.own is not None:
         mine &= grid.halo.own[node >> 6]
     place = places_of_contacts(grid, node[mine], image[mine], ratio[mine])
-    arm = place - (colliders.centres() + colliders.origin - grid.origin)[level[mine]]
-    sums = impulses_on_bodies(level[mine], arm, given[mine], count) / colliders.frame_length
+    tell_impulses(step, colliders, level[mine], place + grid.origin, given[mine])
+
+
+def tell_impulses(step: StepContext, colliders: ColliderSet, level: np.ndarray, place: np.ndarray, given: np.ndarray) -> None:
+    """Tell the forces and torques of a substep on the bodies.
+
+    Args:
+        step: The substep.
+        colliders: The bodies, as posed last.
+        level: Which of them gets each impulse, shape (n,).
+        place: Where, shape (n, 3) [m].
+        given: The impulses, shape (n, 3) [N s].
+    """
+    arm = place - (colliders.centres() + colliders.origin)[level]
+    sums = impulses_on_bodies(level, arm, given, len(colliders.colliders)) / colliders.frame_length
     names = tuple(collider.name for collider in colliders.colliders)
     step.tell(
         CONTACT_FORCES, colliders=names, force=tuple(sums[:, :3].ravel().tolist()), torque=tuple(sums[:, 3:].ravel().tolist())

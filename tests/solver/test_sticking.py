@@ -196,11 +196,14 @@ def test_a_plate_that_keeps_its_sides_apart_sticks_on_both(preset):
     assert found[0] > 0.12 and found[1] < 0.0
 
 
-@pytest.mark.parametrize("substeps", ["incompressible", {"preset": "implicit_apic", "edits": []}])
-@pytest.mark.parametrize("asked", ["adhesion", "contact_forces"])
+@pytest.mark.parametrize(
+    ("substeps", "asked"),
+    [("incompressible", "adhesion"), ({"preset": "incompressible", "set": {"slip": True}}, "contact_forces")]
+    + [({"preset": "implicit_apic", "edits": []}, asked) for asked in ("adhesion", "contact_forces")],
+)
 def test_substeps_that_do_not_find_it_are_refused_before_the_cook(substeps, asked):
-    """The projection's, and those of a semi-implicit update; in a solver, too."""
-    if isinstance(substeps, dict):
+    """The projection's, where liquids slip, and those of a semi-implicit update; in a solver, too."""
+    if "edits" in substeps:
         substeps = semi_implicit()
     knobs = {"adhesion": 100.0} if asked == "adhesion" else {}
     graph = shot(end=2, substeps=substeps, contact_forces=not knobs, colliders=[("top", "collide_plane", knobs)])

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 from rigid_scenes import splash
 from solver_scenes import LIQUID, cube
 
 from mpm_nodes.data import CollisionRule, FrameContext, JointKind, MpmNodesError, RigidJoint
 from mpm_nodes.graph.cook.executor import execute
-from mpm_nodes.nodes.collide import collide_sphere
+from mpm_nodes.nodes.collide import collide_plane, collide_sphere
 from mpm_nodes.physics.projection.problems.bodies_in_water import BALLS
 from mpm_nodes.physics.projection.problems.moved_bodies import MATTER, ProjectedBodies, momentum_lost, rise
+from mpm_nodes.solver.contact_forces import CONTACT_FORCES
 from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.rigid_bodies import rigid
+from mpm_nodes.verification.scenes import OPEN, SLIP, block, settle, walled
 
 FIRST = FrameContext(1)
 
@@ -53,6 +57,29 @@ def test_a_body_that_is_held_is_a_collider(viscosity, rule):
         run.advance(0.15)
         found.append(run.snapshot()["position"].tobytes())
     assert found[0] == found[1]
+
+
+def test_forces_of_water_are_told():
+    """A floor bears its weight and what holds a ball down in it: Archimedes to 3 %, and both together to 1 %."""
+    h, radius = 0.05, 0.15
+    ball = collide_sphere(FIRST, centre=(0.01, 0.25, 0.007), radius=radius, friction=0.0)
+    floor = dataclasses.replace(collide_plane(FIRST), rule=CollisionRule.SLIP)
+    water = block(MATTER["water"], (-0.4, 0.0, -0.4), (0.4, 0.5, 0.4), h)
+    kept = np.linalg.norm(water["position"] - [0.01, 0.25, 0.007], axis=1) > radius
+    water = dataclasses.replace(water, attributes={name: values[kept] for name, values in water.attributes.items()})
+    sides = [SLIP, SLIP, OPEN, OPEN, SLIP, SLIP]
+    walls = walled((-0.4, -1.0, -0.4), (0.4, 2.0, 0.4), *sides)
+    run = SubstepSolver(water, "incompressible", cell_size=h, colliders=[floor, ball], walls=walls)
+    settle(run, 0.3, 6.0)
+    run.step_context.contact_forces, begun = True, run.time
+    for _ in range(4):
+        run.step()
+    told = next(told for group, told in run.step_context.report.of_frame(run.step_context.frame) if group is CONTACT_FORCES)
+    on_floor, on_ball = np.reshape(told["force"], (2, 3)) / (run.time - begun)
+    weight = 9.81 * float(column(run, "mass").sum())
+    assert on_ball[1] == pytest.approx(9810.0 * 4.0 / 3.0 * np.pi * radius**3, rel=0.03)
+    assert -(on_floor + on_ball)[1] == pytest.approx(weight, rel=0.01)
+    assert np.abs(on_ball[[0, 2]]).max() < 0.03 * on_ball[1]
 
 
 @pytest.mark.parametrize("knob", ["slip", "coupled"])

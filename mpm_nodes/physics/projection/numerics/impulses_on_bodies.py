@@ -1,4 +1,4 @@
-"""What matter on the faces of the staggered grid gives to the rigid bodies in it.
+"""What matter on the faces of the staggered grid gives to the bodies in it.
 
 | symbol | meaning | unit |
 |---|---|---|
@@ -16,7 +16,7 @@ stage does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,11 +28,11 @@ from mpm_nodes.physics.projection.numerics.face_contacts import EXTENSIONS, besi
 from mpm_nodes.physics.projection.numerics.shape_response import ShapeResponse
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.contact_forces import impulses_on_bodies
+from mpm_nodes.solver.forces_on_bodies import tell_impulses
 from mpm_nodes.solver.rigid.agreement import agree
-from mpm_nodes.solver.rigid.bodies import RigidBodies
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 
-__all__ = ["MET", "FacesAndBodies", "meet", "move_bodies"]
+__all__ = ["MET", "FacesAndBodies", "Impulses", "meet", "move_bodies"]
 
 MET = Facts(
     "bodies_in_projection",
@@ -56,15 +56,29 @@ def move_bodies(colliders: ColliderSet, step: StepContext) -> None:
         colliders.move_rigid_bodies(step)
 
 
+class Impulses(NamedTuple):
+    """What colliders get of the matter.
+
+    Attributes:
+        collider: Which of them, shape (n,).
+        place: Where, shape (n, 3) [m].
+        impulse: Shape (n, 3) [N s].
+    """
+
+    collider: np.ndarray
+    place: np.ndarray
+    impulse: np.ndarray
+
+
 def meet(
     colliders: ColliderSet,
     staggered: StaggeredStore,
     step: StepContext,
     name: str,
     solve: Callable[[], Found],
-    given: Callable[[FacesAndBodies, Found], np.ndarray],
+    given: Callable[[FacesAndBodies, Found], Impulses],
 ) -> Found:
-    """Solve a stage on the faces, until the bodies that move by themselves move as matter lets them.
+    """Solve a stage on the faces, until the bodies that move by themselves move as matter lets them; tell forces if asked to.
 
     Args:
         colliders: All bodies, posed.
@@ -72,39 +86,43 @@ def meet(
         step: The substep.
         name: Of the stage (see `agreement.agree`).
         solve: Solves, with bodies as they are posed.
-        given: Returns the impulses on the bodies, and their moments, shape (n, 6) [N s, N m s].
+        given: Returns what they get.
     """
-    if colliders.rigid is None:
+    if colliders.rigid is None and not step.contact_forces:
         return solve()
-    faces, found = FacesAndBodies(colliders, staggered, step.dt), list[Found]()
+    faces, found, got = FacesAndBodies(colliders, staggered, step.dt), list[Found](), list[Impulses]()
 
-    def solved(twists: np.ndarray) -> np.ndarray:
+    def solved(twists: np.ndarray | None) -> np.ndarray:
         faces.begin(twists)
         found[:] = [solve()]
-        return given(faces, found[0])
+        got[:] = [given(faces, found[0])]
+        return faces.on_rigid_bodies(got[0])
 
-    met = agree(faces.bodies, solved, step, name)
-    colliders.pose(step.time, step.time + step.dt)
-    step.tell(MET, solves=met.solves, unsettled=int(not met.agrees))
+    if colliders.rigid is None:
+        solved(None)
+    else:
+        met = agree(colliders.rigid, solved, step, name)
+        colliders.pose(step.time, step.time + step.dt)
+        step.tell(MET, solves=met.solves, unsettled=int(not met.agrees))
+    if step.contact_forces:
+        tell_impulses(step, colliders, *got[0])
     return found[0]
 
 
 class FacesAndBodies:
-    """The rigid bodies in a stage on the faces, where they are as the substep ends.
+    """The colliders in a stage on the faces, where they are as the substep ends.
 
     Args:
-        colliders: Bodies, some that move by themselves, posed.
+        colliders: Bodies, posed.
         staggered: The grid.
         dt: Substep [s].
     """
 
     def __init__(self, colliders: ColliderSet, staggered: StaggeredStore, dt: float) -> None:
-        assert colliders.rigid is not None
         self.colliders, self.staggered, self.dt = colliders, staggered, dt
-        self.bodies: RigidBodies = colliders.rigid
         self.size = 64 * staggered.count
         self.before = [v.copy() for v in self._velocities()]
-        self._centres = self.bodies.world.centres()
+        self._centres = np.zeros((0, 3)) if colliders.rigid is None else colliders.rigid.world.centres()
         self._find_owners()
 
     def _velocities(self) -> list[np.ndarray]:
@@ -112,26 +130,26 @@ class FacesAndBodies:
         return [self.staggered.array(f"velocity_{axis}")[: 4 * self.size : 4] for axis in AXES]
 
     def _find_owners(self) -> None:
-        """Find the faces, and cells, that are nearest to rigid bodies, by axis (3 stands for the cells)."""
-        grid, world = self.staggered, self.bodies.world
+        """Find the faces of each axis that are nearest to colliders, and not to walls."""
+        grid, count = self.staggered, len(self.colliders.colliders)
         middle = grid.origin + grid.h * (4.0 * grid.blocks + 2.0)
         off = self.colliders.distances_of_all(middle)
-        near = (off[:, world.places] < (HALF_DIAGONAL + AWAY) * grid.h).any(axis=1).repeat(64)
+        near = (off[:, :count] < (HALF_DIAGONAL + AWAY) * grid.h).any(axis=1).repeat(64)
         every, nearest = np.arange(self.size), off.argmin(axis=1).repeat(64)
         n = every & 63
         corner = 4 * grid.blocks[every >> 6] + np.stack([n >> 4, n >> 2 & 3, n & 3], axis=1)
         self._owned: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-        for axis in range(4):
+        for axis in range(3):
             place = grid.origin + grid.h * (corner + 0.5 * (np.arange(3) != axis))
             owner = nearest.copy()
             owner[near] = self.colliders.distances_of_all(place[near]).argmin(axis=1)
-            mine = np.flatnonzero(np.isin(owner, world.places))
-            body = np.searchsorted(world.places, owner[mine])
-            self._owned.append((mine, body, place[mine] - world.starts[body]))
+            mine = np.flatnonzero(owner < count)
+            self._owned.append((mine, owner[mine], place[mine]))
 
-    def begin(self, twists: np.ndarray) -> None:
-        """Give the faces the velocities that the stage begins with, and the bodies others."""
-        self.colliders.turn_rigid_bodies(twists, self._centres)
+    def begin(self, twists: np.ndarray | None) -> None:
+        """Give the faces the velocities that the stage begins with, and the bodies that move by themselves others."""
+        if twists is not None:
+            self.colliders.turn_rigid_bodies(twists, self._centres)
         for velocity, before in zip(self._velocities(), self.before, strict=True):
             velocity[:] = before
 
@@ -142,26 +160,24 @@ class FacesAndBodies:
             [m * (v.astype(float) - old) for m, v, old in zip(masses, self._velocities(), self.before, strict=True)], axis=1
         )
 
-    def given(self, push: np.ndarray, pressed: np.ndarray | None = None) -> np.ndarray:
-        """Return the impulses on the bodies, and their moments, shape (n, 6) [N s, N m s].
+    def on_rigid_bodies(self, given: Impulses) -> np.ndarray:
+        """Return the impulses on the bodies that move by themselves, and their moments, shape (n, 6) [N s, N m s]."""
+        if self.colliders.rigid is None:
+            return np.zeros((0, 6))
+        world = self.colliders.rigid.world
+        mine = np.isin(given.collider, world.places)
+        body = np.searchsorted(world.places, given.collider[mine])
+        arm = given.place[mine] - world.starts[body]
+        return impulses_on_bodies(body, arm, given.impulse[mine], len(world.places))
 
-        Args:
-            push: What bodies gave to faces, shape (64 count, 3) [N s].
-            pressed: What they gave to cells by their pressure, shape (64 count, 3) [N s].
-        """
-        found = np.zeros((len(self.bodies.names_of_bodies), 6))
-        for axis, (points, body, arm) in enumerate(self._owned):
-            if axis < 3:
-                impulses = np.zeros((len(points), 3))
-                impulses[:, axis] = -push[points, axis]
-            elif pressed is None:
-                continue
-            else:
-                impulses = -pressed[points]
-            found += impulses_on_bodies(body, arm, impulses, len(found))
-        return found
+    def given(self, push: np.ndarray) -> Impulses:
+        """Return what colliders get, where they give to faces what `push` says, shape (64 count, 3) [N s]."""
+        each = [(level, place, -push[points, axis]) for axis, (points, level, place) in enumerate(self._owned)]
+        along = np.repeat(np.eye(3), [len(impulse) for _, _, impulse in each], axis=0)
+        level, place, impulse = (np.concatenate(part) for part in zip(*each, strict=True))
+        return Impulses(level, place, impulse[:, None] * along)
 
-    def given_by_pressure(self, f: Fields, pressure: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    def given_by_pressure(self, f: Fields, pressure: np.ndarray, rank: np.ndarray) -> Impulses:
         """Return the impulses of a projection on the bodies (see `given`).
 
         Args:
@@ -173,16 +189,18 @@ class FacesAndBodies:
         p, every, least = np.where(f.kind == INTERIOR, pressure, 0.0), np.arange(self.size), f.numbers[2]
         faces = ((f.sx, f.tx, f.wx, f.nx), (f.sy, f.ty, f.wy, f.ny), (f.sz, f.tz, f.wz, f.nz))
         for axis, (state, share, volume, mass) in enumerate(faces):
-            open_volume = np.where((state == FREE) & (share > 0.0) & (mass > least), volume, 0.0) * self.dt / self.staggered.h
+            volume = np.where((state == FREE) & (share > 0.0) & (mass > least), volume, 0.0) * self.dt / self.staggered.h
             low, high = (beside(f.around, every, axis, side) for side in (0, 1))
-            push[:, axis] += open_volume * (p - np.where(low >= 0, p[low], 0.0))
-            pressed[:, axis] = p * (np.where(high >= 0, open_volume[high], 0.0) - open_volume)
+            push[:, axis] += volume * (p - np.where(low >= 0, p[low], 0.0))
+            beyond = np.where(high >= 0, volume[high], 0.0)
+            # of the two faces of a cell the body is at that which it shuts more
+            np.add.at(pressed[:, axis], np.where((high >= 0) & (beyond < volume), high, every), p * (beyond - volume))
         flat = push.reshape(-1)
         velocity_extrapolation.hand_over(self.staggered.count, f, rank, flat, EXTENSIONS)
         flat[rank > 1] = 0.0
-        return self.given(push, pressed)
+        return self.given(push + pressed)
 
-    def given_by_shape(self, response: ShapeResponse) -> np.ndarray:
+    def given_by_shape(self, response: ShapeResponse) -> Impulses:
         """Return the impulses of a semi-implicit step on the bodies (see `given`).
 
         Args:

@@ -34,12 +34,13 @@ from mpm_nodes.materials.isochoric import STRESS as ISOCHORIC_STRESS
 from mpm_nodes.materials.values import Symmetric
 from mpm_nodes.physics.projection.kernels import face_vectors
 from mpm_nodes.physics.projection.numerics.face_step import FaceStep
-from mpm_nodes.physics.projection.numerics.impulses_on_bodies import MET, FacesAndBodies, meet, move_bodies
+from mpm_nodes.physics.projection.numerics.impulses_on_bodies import MET, FacesAndBodies, Impulses, meet, move_bodies
 from mpm_nodes.physics.projection.numerics.projection import Projected, ProjectionSettings, project_faces
 from mpm_nodes.physics.projection.numerics.shape_response import ShapeResponse
 from mpm_nodes.physics.projection.numerics.slipping import JoinedFaces
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.contact_forces import CONTACT_FORCES
 from mpm_nodes.solver.shared_loops import alone
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 from mpm_nodes.solver.state import ParticleStore
@@ -274,7 +275,7 @@ def advance_faces(
 
 @costs(6.0)
 @moves_rigid_bodies()
-@stage(label="Semi-Implicit Faces", facts=(SHEARED, MET))
+@stage(label="Semi-Implicit Faces", facts=(SHEARED, MET, CONTACT_FORCES))
 def semi_implicit_faces(
     particles: A[ParticleStore, Reads("position", "volume", "stiffness_scale", LAW_STATE)],
     staggered: A[StaggeredStore, Reads(*_faces("momentum", "mass", "force")), Writes(*_faces("velocity"))],
@@ -309,7 +310,7 @@ def semi_implicit_faces(
     def solve() -> Solution:
         return FaceStep(particles, staggered, colliders, step.dt, beta).solve(tolerance, iterations, step.check_cancel)
 
-    def given(faces: FacesAndBodies, _: Solution) -> np.ndarray:
+    def given(faces: FacesAndBodies, _: Solution) -> Impulses:
         return faces.given_by_shape(ShapeResponse(particles, staggered, step.dt, beta))
 
     found = meet(colliders, staggered, step, "shape", solve, given)
@@ -333,7 +334,7 @@ def _wire_particles(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict
 @stage(
     label="Project Velocity",
     version=2,
-    facts=(PROJECTED, MET),
+    facts=(PROJECTED, MET, CONTACT_FORCES),
     limits=(
         Limit(
             "shear wave", _shear_wave_step, cure="take a softer material, set project_velocity.coupled where matter hardly moves"
@@ -419,7 +420,7 @@ def project_velocity(
         grid = staggered if joined is None else joined
         return project_faces(grid, colliders, step.dt, settings, step.check_cancel, response)
 
-    def given(faces: FacesAndBodies, found: Projected) -> np.ndarray:
+    def given(faces: FacesAndBodies, found: Projected) -> Impulses:
         return faces.given_by_pressure(found.fields, found.pressure, found.rank)
 
     done = meet(colliders, staggered, step, "pressure", project, given)
