@@ -49,7 +49,7 @@ from mpm_nodes.solver.contact_lists import ContactLists, listed_rows, told_of
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.plates import Splines, find_sheets, is_plate
 from mpm_nodes.solver.rigid.bodies import RigidBodies, two_poses
-from mpm_nodes.solver.rigid.coupling import kick, meet
+from mpm_nodes.solver.rigid.coupling import kick, lost_on_paths, meet
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store
 from mpm_nodes.solver.told_nodes import ToldNodes
@@ -413,10 +413,10 @@ class ColliderSet(Store):
                     if factor is not None:
                         found.rows[rows[mine], column] *= at_frame(factor, frame).at(where)
 
-    def collide_particles(self, particles: ParticleStore) -> None:
+    def collide_particles(self, particles: ParticleStore, tells: bool = False) -> tuple[np.ndarray, ...]:
         """Apply bodies and walls to the particles' paths, but those that clamp; delete those beyond a deleting wall.
 
-        Bodies whose friction varies rub on the grid alone.
+        Bodies whose friction varies rub on the grid alone. Returns, with `tells`, what `lost_on_paths` does.
         """
         doomed, free = np.zeros(particles.count if self.walls.deletes else 0, np.uint8), self._free
         walls, bodies = self.shapes()
@@ -424,7 +424,7 @@ class ColliderSet(Store):
         if varied:
             bodies = bodies._replace(real=bodies.real.copy())
             bodies.real[varied, FRICTION] = 0.0
-        before = particles.rows("velocity").copy() if self.rigid is not None else None
+        before = particles.rows("velocity").copy() if tells or self.rigid is not None else None
         collision_paths.collide_particle_paths(
             self.particle_blocks(particles),
             particles.array("velocity"),
@@ -434,10 +434,14 @@ class ColliderSet(Store):
             bodies if free is None else bodies._replace(integer=bodies.integer[free], real=bodies.real[free]),
             doomed,
         )
-        if self.rigid is not None and before is not None:
-            kick(self.rigid, particles, before, self._dt, self.distances_of_all)
+        lost: tuple[np.ndarray, ...] = ()
+        if before is not None:
+            lost = lost_on_paths(particles, before, self._dt, self.distances_of_all)
+        if self.rigid is not None:
+            kick(self.rigid, *lost)
         if doomed.any():
             particles.delete(doomed.astype(bool))
+        return lost
 
     def particle_blocks(self, particles: ParticleStore) -> ParticleBlocks:
         """Return the particles as kernels take them."""

@@ -39,12 +39,14 @@ def tell_impulses(step: StepContext, colliders: ColliderSet, level: np.ndarray, 
     Args:
         step: The substep.
         colliders: The bodies, as posed last.
-        level: Which of them gets each impulse, shape (n,).
+        level: Which of them gets each impulse, or which wall, shape (n,).
         place: Where, shape (n, 3) [m].
         given: The impulses, shape (n, 3) [N s].
     """
-    arm = place - (colliders.centres() + colliders.origin)[level]
-    sums = impulses_on_bodies(level, arm, given, len(colliders.colliders)) / colliders.frame_length
+    count = len(colliders.colliders)
+    mine = level < count
+    arm = place[mine] - (colliders.centres() + colliders.origin)[level[mine]]
+    sums = impulses_on_bodies(level[mine], arm, given[mine], count) / colliders.frame_length
     names = tuple(collider.name for collider in colliders.colliders)
     step.tell(
         CONTACT_FORCES, colliders=names, force=tuple(sums[:, :3].ravel().tolist()), torque=tuple(sums[:, 3:].ravel().tolist())

@@ -40,7 +40,7 @@ from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.rigid.bodies import RigidBodies
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["kick", "meet"]
+__all__ = ["kick", "lost_on_paths", "meet"]
 
 ROUNDS = 8
 """Most times that contacts are met in a substep."""
@@ -112,31 +112,39 @@ def meet(bodies: RigidBodies, grid: GridStore, found: ContactList, respond: Call
         change = change + np.linalg.solve(np.eye(off.size) + inverse @ held, off.ravel()).reshape(off.shape)
 
 
-def kick(
-    bodies: RigidBodies, particles: ParticleStore, before: np.ndarray, dt: float, distances_at: Callable[[np.ndarray], np.ndarray]
-) -> None:
-    """Give the bodies what particles lost that met them on their paths.
+def lost_on_paths(
+    particles: ParticleStore, before: np.ndarray, dt: float, distances_at: Callable[[np.ndarray], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what particles lost that met bodies and walls on their paths.
 
     Args:
-        bodies: The bodies.
         particles: The particles, with the velocities that they have now.
         before: Velocities that they had, shape (3, n) [m/s].
         dt: The substep [s].
         distances_at: Returns the distances of places, shape (m, 3) [m], from all colliders and walls, shape
             (m, colliders + walls) [m].
+
+    Returns:
+        The collider or wall that is nearest to each of them, shape (m,), where it then is, shape (m, 3) [m], and the momentum,
+        shape (m, 3) [N s].
     """
     met = np.flatnonzero((particles.rows("velocity") != before).any(axis=0))
     if not len(met):
-        return
+        return np.zeros(0, np.int64), np.zeros((0, 3)), np.zeros((0, 3))
     now = particles.rows("velocity")[:, met].astype(np.float64)
     mass = particles.rows("mass")[0, met].astype(np.float64)
     place = particles.places_of(met) + dt * now.T
-    nearest = distances_at(place).argmin(axis=1)
-    met_rigid = np.isin(nearest, bodies.world.places)
-    body = np.searchsorted(bodies.world.places, nearest[met_rigid])
-    lost = (mass * (before[:, met] - now)).T[met_rigid]
-    arm = place[met_rigid] - bodies.world.centres()[body]
-    bodies.world.kick(impulses_on_bodies(body, arm, lost, len(bodies.world.places)))
+    return distances_at(place).argmin(axis=1), place, (mass * (before[:, met] - now)).T
+
+
+def kick(bodies: RigidBodies, nearest: np.ndarray, place: np.ndarray, lost: np.ndarray) -> None:
+    """Give the bodies what `lost_on_paths` returned."""
+    if not len(nearest):
+        return
+    mine = np.isin(nearest, bodies.world.places)
+    body = np.searchsorted(bodies.world.places, nearest[mine])
+    arm = place[mine] - bodies.world.centres()[body]
+    bodies.world.kick(impulses_on_bodies(body, arm, lost[mine], len(bodies.world.places)))
 
 
 def _nodes_of(places: np.ndarray, count: int) -> np.ndarray:

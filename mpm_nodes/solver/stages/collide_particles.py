@@ -6,6 +6,8 @@ from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import Idle
 from mpm_nodes.solver.colliders import ColliderSet
+from mpm_nodes.solver.contact_forces import CONTACT_FORCES
+from mpm_nodes.solver.forces_on_bodies import tell_impulses
 from mpm_nodes.solver.state import ParticleStore
 
 
@@ -14,7 +16,7 @@ def _idle(particles: ParticleStore, colliders: ColliderSet, step: StepContext) -
 
 
 @shared_among_ranks
-@stage(label="Collide Particles", removes=("particles",), fragments=(Idle(_idle),))
+@stage(label="Collide Particles", removes=("particles",), facts=(CONTACT_FORCES,), fragments=(Idle(_idle),))
 def collide_particles(
     particles: A[ParticleStore, Reads("position", "velocity", "mass"), Writes("position", "velocity")],
     colliders: A[ColliderSet, Reads("level_set")],
@@ -30,4 +32,6 @@ def collide_particles(
     if _idle(particles, colliders, step):
         return
     colliders.pose(step.time, step.time + step.dt)
-    colliders.collide_particles(particles)
+    lost = colliders.collide_particles(particles, step.contact_forces)
+    if step.contact_forces:
+        tell_impulses(step, colliders, *lost)

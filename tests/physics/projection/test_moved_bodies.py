@@ -16,7 +16,7 @@ from mpm_nodes.physics.projection.problems.bodies_in_water import BALLS
 from mpm_nodes.physics.projection.problems.moved_bodies import MATTER, ProjectedBodies, momentum_lost, rise
 from mpm_nodes.solver.contact_forces import CONTACT_FORCES
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.verification.quantities import column
+from mpm_nodes.verification.quantities import column, momentum
 from mpm_nodes.verification.rigid_bodies import rigid
 from mpm_nodes.verification.scenes import OPEN, SLIP, block, settle, walled
 
@@ -80,6 +80,20 @@ def test_forces_of_water_are_told():
     assert on_ball[1] == pytest.approx(9810.0 * 4.0 / 3.0 * np.pi * radius**3, rel=0.03)
     assert -(on_floor + on_ball)[1] == pytest.approx(weight, rel=0.01)
     assert np.abs(on_ball[[0, 2]]).max() < 0.03 * on_ball[1]
+
+
+@pytest.mark.parametrize("substeps", ["explicit_apic", "incompressible"])
+def test_all_that_matter_loses_is_told(substeps):
+    """A block flies at a ball that is held, on the nodes and on the particles' paths: its momentum is the force times the time."""
+    ball = collide_sphere(FIRST, centre=(0.13, 0.4, 0.17), radius=0.12, friction=0.4)
+    syrup = dataclasses.replace(LIQUID, params={"bulk_modulus": 2e4, "viscosity": 2.0})
+    run = SubstepSolver(cube(syrup), substeps, cell_size=0.1, dtype=np.float64, colliders=[ball], gravity=(0.0, 0.0, 0.0))
+    run.particles.pack("velocity", run.particles.unpack("velocity") + [0.2, 2.0, 0.0])
+    run.step_context.contact_forces, before = True, momentum(run)
+    run.advance(0.1)
+    told = next(told for group, told in run.step_context.report.of_frame(run.step_context.frame) if group is CONTACT_FORCES)
+    lost = before - momentum(run)
+    assert np.reshape(told["force"], 3) == pytest.approx(lost, abs=1e-6 * before.max()) and lost[1] > 0.1 * before[1]
 
 
 @pytest.mark.parametrize("knob", ["slip", "coupled"])
