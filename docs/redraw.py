@@ -42,7 +42,7 @@ TOPICS = {
     "viscoelastic": "twisted_sponge sponge_bullet foam_stream toothpaste viennetta scored_pie",
     "heat": "candied_apple hot_air hot_stream marshmallow_on_plate butter_on_pan lava caramel ice_in_water",
     "projection": "letters pool_at_rest",
-    "directing": "footprints broken_chocolate ball_on_jelly floating_bodies",
+    "directing": "footprints broken_chocolate ball_on_jelly floating_bodies stirred_batter",
     "surface_tension": "ellipse drop_impacts drops_on_ramps heated_cavity drops_on_plates candles candle_letters metal_drop honey "
     "soap_on_water tears_of_wine beads_on_string",
 }

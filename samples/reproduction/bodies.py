@@ -8,7 +8,7 @@ import numpy as np
 
 from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
 
-__all__ = ["ball_on_jelly", "broken_chocolate", "floating_bodies"]
+__all__ = ["ball_on_jelly", "broken_chocolate", "floating_bodies", "stirred_batter"]
 
 POOL = (0.6, 0.4)
 """Edges of the pool of floating_bodies [m]."""
@@ -16,6 +16,8 @@ FLOATERS = {"cork": ("ball", 240.0), "wood": ("log", 600.0), "ice": ("cube", 917
 """Its bodies: names of their colliders, and densities [kg/m^3]."""
 START = 1.6
 """Speed of the ball of ball_on_jelly as it begins [m/s]."""
+MOTOR = (20.0, 0.6)
+"""Speed [rad/s] and torque [N m] of the motor of stirred_batter."""
 SAMPLES = 20000
 """Places in a body that say which share of it lies below the level."""
 
@@ -161,3 +163,34 @@ def _inside(shot: Shot, collider: str, frame: int) -> tuple[np.ndarray, float]:
     places = np.random.default_rng(1).uniform(points.min(axis=0), points.max(axis=0), (SAMPLES, 3))
     chosen = winding_numbers(winding_tree(points, triangles), places) > 0.5
     return places[chosen, 1], abs(_volume(points, triangles))
+
+
+# ---------------------------------------------------------------- stirred_batter
+def stirred_batter(shot: Shot) -> list[Figure]:
+    """Return how fast the impeller turns at the end, the torque of the batter on it, what stays in the bowl, and how it mixes."""
+    from usd_io.forces import read_forces
+
+    turns = np.unwrap([_turn_of(_points_of(shot, "blades", frame)) for frame in shot.frames])
+    speeds = np.diff(turns) / shot.frame_seconds
+    told = {each.frame: -each.torque[1] for each in read_forces(shot.stage) if each.collider == "blades"}
+    late = shot.frames[-12:]
+    torque = float(np.mean([told[frame] for frame in late]))
+    places = shot.positions(shot.last)
+    out = (np.hypot(places[:, 0], places[:, 2]) > 0.207) | (places[:, 1] < -0.035)
+    brown = [shot.positions(frame, 1) for frame in (shot.first, shot.last)]
+    quarter = [float(np.mean((each[:, 0] > 0.0) & (each[:, 2] > 0.0))) for each in brown]
+    steady = float(np.ptp(speeds[-12:]) / speeds[-12:].mean())
+    lag, text = float(speeds[-12:].mean()) / MOTOR[0], "what the motor gives at a steady speed"
+    return [
+        Figure("speed of the impeller at the end, over the motor's", lag, Target(0.05, 0.5), "lags"),
+        Figure("change of that speed in the last half second, over it", steady, Target(most=0.05), "steady"),
+        Figure("torque of the batter on it then, over the motor's", torque / MOTOR[1], Target(0.97, 1.03), text),
+        Figure("particles that have left the bowl, over all", float(out.mean()), Target(most=0.001), "holds it"),
+        Figure("share of the cocoa in its quarter of the bowl at the start", quarter[0], Target(0.99), "apart"),
+        Figure("share of the cocoa in its quarter of the bowl at the end", quarter[1], Target(0.1, 0.6), "stirred"),
+    ]  # fmt: skip
+
+
+def _turn_of(points: np.ndarray) -> float:
+    """Return the angle about the y axis of the last point of the impeller, a tip [rad]."""
+    return float(np.arctan2(-points[-1, 2], points[-1, 0]))

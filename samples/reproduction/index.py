@@ -318,6 +318,14 @@ SAMPLES: dict[str, Sample] = {
             resolutions.dough_on_step,
             camera=Camera((0.5, 0.5, 0.75), (-0.01, 0.12, 0.0), 1.7, (400, 320)),
         ),
+        Sample(
+            "stirred_batter",
+            "A motor turns an impeller in batter with cocoa in a quarter of it, as fast as the batter lets it.",
+            "chosen here",
+            None,
+            bodies.stirred_batter,
+            camera=Camera((0.24, 0.62, 0.42), (0.0, 0.09, 0.0), 1.5, (480, 480)),
+        ),
     )
 }
 """By name, in the order in which they are listed."""

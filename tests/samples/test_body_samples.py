@@ -16,7 +16,7 @@ from mpm_nodes_samples.reproduction.index import SAMPLES
 from mpm_nodes_samples.reproduction.shot import Shot
 
 pytest.importorskip("pxr")
-NAMES = ("broken_chocolate", "ball_on_jelly", "floating_bodies")
+NAMES = ("broken_chocolate", "ball_on_jelly", "floating_bodies", "stirred_batter")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -28,7 +28,9 @@ def test_the_graphs_are_valid(name, capsys):
     graph = sizes.graph_of(SAMPLES[name])
     named = {entry.knobs.get("name") for entry in graph.nodes.values() if entry.type.startswith("collide_")}
     wanted = {"ball_on_jelly": {"round"}, "floating_bodies": {collider for collider, _ in bodies.FLOATERS.values()}}
-    assert wanted.get(name, set()) <= named
+    assert wanted.get(name, {"blades"} if name == "stirred_batter" else set()) <= named
+    if name == "stirred_batter":
+        assert tuple(graph.nodes["motor"].knobs[each] for each in ("speed", "torque")) == bodies.MOTOR
     if name == "floating_bodies":
         densities = {entry.knobs["name"]: entry.knobs["density"] for entry in graph.nodes.values() if entry.type == "rigid_body"}
         assert densities == {body: density for body, (_, density) in bodies.FLOATERS.items()}
@@ -59,6 +61,29 @@ def test_the_bar_is_what_its_script_makes(tmp_path: Path):
     fans = np.array([(face[0], face[n], face[n + 1]) for face in faces for n in range(1, len(face) - 1)])
     size = np.ptp(points, axis=0)
     assert 0.8 < bodies._volume(points, fans) / size.prod() < 1.0
+
+
+def test_the_mixer_is_what_its_script_makes(tmp_path: Path):
+    """Bowl, batter, cocoa and impeller, closed; cocoa and batter fill the bowl together, a quarter and the rest."""
+    from pxr import Usd, UsdGeom
+
+    spec = importlib.util.spec_from_file_location("make_mixer", FOLDER / "make_mixer.py")
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    made.main(tmp_path / "mixer.usda")
+    assert (tmp_path / "mixer.usda").read_text() == (FOLDER / "mixer.usda").read_text()
+    stage, volumes = Usd.Stage.Open(str(FOLDER / "mixer.usda")), {}
+    for prim in stage.Traverse():
+        mesh = UsdGeom.Mesh(prim)
+        points, indices = np.array(mesh.GetPointsAttr().Get(), float), np.array(mesh.GetFaceVertexIndicesAttr().Get())
+        faces = np.split(indices, np.cumsum(mesh.GetFaceVertexCountsAttr().Get())[:-1])
+        edges = [pair for face in faces for pair in zip(face, np.roll(face, -1), strict=True)]
+        assert sorted(edges) == sorted((b, a) for a, b in edges), prim
+        fans = np.array([(face[0], face[n], face[n + 1]) for face in faces for n in range(1, len(face) - 1)])
+        volumes[prim.GetName()] = bodies._volume(points, fans)
+    assert set(volumes) == {"bowl", "batter", "cocoa", "impeller"} and min(volumes.values()) > 0.0
+    assert volumes["cocoa"] == pytest.approx(volumes["batter"] / 3.0, rel=1e-3)
+    assert bodies._turn_of(np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0]])) == pytest.approx(np.pi / 2.0)
 
 
 def test_pieces_are_measured():
