@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from mpm_nodes.data import Particles
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.verification.contract import Finding, VerificationProblem
 
 __all__ = ["SameShot"]
 
-EDGE, DROP, CELLS = 0.24, 0.1, 12
+CELLS = 12
 RESOLUTIONS = (0.75, 1.5)
-FPS, SECONDS = 200.0, 0.5
+FRAMES = 100
 GRAVITY = 9.81
 
 
@@ -27,50 +28,68 @@ class SameShot(VerificationProblem):
     Attributes:
         preset: Substeps.
         matter: Name in the library.
+        edge: Of the cube [m].
+        drop: Way that it falls [m].
+        seconds: That it is followed for.
     """
 
     preset: ClassVar[str]
     matter: ClassVar[str]
+    edge, drop, seconds = 0.24, 0.1, 0.5
     slow = True
 
     def graph(self, resolution: float) -> Graph:
         """Return the shot."""
-        graph = Graph(cell_size=EDGE / CELLS, fps=FPS, start=1, end=1 + int(FPS * SECONDS), resolution=resolution)
-        matter = graph.add("material_library", "matter", name=self.matter)
-        middle = (0.0, DROP + 0.5 * EDGE, 0.0)
-        cube = graph.add("emit_box", "cube", material=matter, size=(EDGE,) * 3, centre=middle)
+        graph = Graph(cell_size=self.edge / CELLS, fps=FRAMES / self.seconds, start=1, end=1 + FRAMES, resolution=resolution)
+        middle = (0.0, self.drop + 0.5 * self.edge, 0.0)
+        cube = graph.add("emit_box", "cube", material=self.stuff(graph), size=(self.edge,) * 3, centre=middle)
         ground = graph.add("collide_plane", "ground", friction=0.5)
+        cube, ground = self.prepared(graph, cube, ground)
         graph.add("solve", "fall", sources=[cube], colliders=[ground], substeps=self.preset)
         return graph
 
+    def stuff(self, graph: Graph) -> Any:
+        """Return the node of the cube's material."""
+        return graph.add("material_library", "matter", name=self.matter)
+
+    def prepared(self, graph: Graph, cube: Any, ground: Any) -> tuple[Any, Any]:
+        """Return the nodes of the cube and of the ground with what more they have."""
+        return cube, ground
+
     def looks(self, resolution: float) -> dict[str, float]:
-        """Return when it lands [s], and how its matter lies in the end: height of its centre, extents and spread [m]."""
+        """Return when it lands [s], and how its matter lies in the end: height of its centre, extents and spread, over the edge."""
         graph = self.graph(resolution)
         shot, frames = Evaluator(graph), range(graph.settings.start, graph.settings.end + 1)
         lost = 0.0
         landed = float("inf")
         for frame in frames:
             particles = shot.value("fall.particles", frame)
-            time = (frame - 1) / FPS
+            time = (frame - 1) / graph.settings.fps
             mass = np.asarray(particles["mass"], np.float64)
-            if landed > SECONDS and time > 0.0:
+            if landed > self.seconds and time > 0.0:
                 before, lost = lost, 1.0 + np.average(particles["velocity"][:, 1], weights=mass) / (GRAVITY * time)
                 if lost > 0.05:  # of the momentum that gravity gave it
-                    landed = time - (lost - 0.05) / (lost - before) / FPS
+                    landed = time - (lost - 0.05) / (lost - before) / graph.settings.fps
         place = np.asarray(particles["position"], np.float64)
         low, high = np.percentile(place, (2.0, 98.0), axis=0)
         middle = np.average(place, axis=0, weights=mass)
         spread = np.sqrt(np.average(((place - middle) ** 2)[:, ::2].sum(axis=1), weights=mass))
-        return {"landing": landed, "centre": middle[1], "height": high[1] - low[1], "width": high[0] - low[0], "spread": spread}
+        lies = {"centre": middle[1], "height": high[1] - low[1], "width": high[0] - low[0], "spread": spread}
+        found = {"landing": landed, **{what: length / self.edge for what, length in lies.items()}}
+        return {what: float(value) for what, value in (found | self.more(particles)).items()}
+
+    def more(self, particles: Particles) -> dict[str, float]:
+        """Return what else is compared of the matter in the end, as a share of its scale."""
+        return {}
 
     def findings(self) -> Iterator[Finding]:
         """Cook it at three resolutions."""
         middle = self.looks(1.0)
         for resolution in RESOLUTIONS:
             for what, found in self.looks(resolution).items():
-                scale = middle[what] if what == "landing" else EDGE
+                scale = middle[what] if what == "landing" else 1.0
                 close = 0.05 if what in ("height", "width") else 0.03
-                yield Finding(middle[what] / scale, float(found) / scale, close, f"{what} at resolution {resolution:g}")
+                yield Finding(middle[what] / scale, found / scale, close, f"{what} at resolution {resolution:g}")
 
 
 class SnowAtResolutions(SameShot):

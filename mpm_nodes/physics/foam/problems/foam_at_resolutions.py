@@ -11,7 +11,7 @@ class FoamAtResolutions(SameShot):
     Scene: `SameShot` of library shaving cream by `continuum_foam`.
     Exact: as `snow_at_resolutions`.
     Tolerance: as there. Missed by the width: the finer the cells, the thinner the rim that runs out, by 5 % of the cube's edge
-        from 0.75 to 1, and 6 % from 1 to 1.5.
+        from 0.75 to 1, and 6 % from 1 to 1.5: by a third of the cell of 1 on either side each time, as their cells differ.
     """
 
     name = "foam_at_resolutions"
