@@ -26,9 +26,9 @@ SIDES = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (
 
 
 def coordinates(points, side):
-    """Return texture coordinates of points of a side: a map of its plane, beside those of the other sides."""
+    """Return texture coordinates of points of a side: a map of its plane, 1.5 a metre, beside those of the other sides."""
     across = [axis for axis in range(3) if axis != side // 2]
-    return np.stack([points[:, across[0]] + 2.0 * side, points[:, across[1]]], axis=1)
+    return 1.5 * np.stack([points[:, across[0]] + 2.0 * side, points[:, across[1]]], axis=1)
 
 
 @pytest.fixture
@@ -152,7 +152,8 @@ def test_inner_faces_have_a_map_as_fine_as_the_mesh(bar):
     inner = mesh.corners["inner"].reshape(-1, 3).max(axis=1) > 0.5
     space = np.cross(rest[:, 1] - rest[:, 0], rest[:, 2] - rest[:, 0])
     flat = np.abs(np.linalg.det(st[:, 1:] - st[:, :1]))
-    fine = flat[~inner].sum() / np.linalg.norm(space, axis=1)[~inner].sum()
+    fine = 1.5**2
+    assert flat[~inner].sum() / np.linalg.norm(space, axis=1)[~inner].sum() == pytest.approx(fine, rel=1e-5)
     np.testing.assert_allclose(flat[inner], fine * np.abs(space).max(axis=1)[inner], atol=1e-6 * flat.max())
     along = st[inner].reshape(-1, 2) / np.sqrt(fine)
     across = np.abs(space).argmax(axis=1)[inner].repeat(3) == 0
