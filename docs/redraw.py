@@ -89,9 +89,10 @@ FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)
 """Frames of the strips of docs/first_movies.md."""
 BY_HAND = {
     "blender_nodes.png": ("mpm_nodes/hosts/blender_addon/operators.py", r"def start_graph.*?\n\n\n"),
-    "editor.jpg": ("docs/snowball.json", r".*"),
 }
 """Pictures of a window: what they show, and where it stands there."""
+OF_THE_EDITOR = {"editor.jpg": "samples/demo.json", "editor/cooking.jpg": "docs/snowball.json"}
+"""Pictures of its page, and the graphs that it shows."""
 
 
 PLOTS = ("held_half_space", "oldroyd_start_up", "rolling_ball", "snowball")
@@ -183,6 +184,9 @@ def _of_blender() -> Iterator[Drawn]:
     yield Drawn("blender_shot.jpg", "blender_shot", "docs/blender.md", script, "window", f"{command} shot")
     for path, (graph, part) in BY_HAND.items():
         yield Drawn(path, Path(path).stem, graph, re.search(part, (ROOT / graph).read_text(), re.S)[0], "window", "by hand")
+    for path, graph in OF_THE_EDITOR.items():
+        command = "python docs/make_editor_pictures.py"
+        yield Drawn(path, Path(path).stem, graph, (ROOT / graph).read_text(), "window", command)
 
 
 # ---------------------------------------------------------------- what is stale

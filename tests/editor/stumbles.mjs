@@ -21,16 +21,23 @@ const knob = (name) => page.locator(`.knob[data-knob="${name}"]`);
 const save = async () => { await page.keyboard.press("Control+s"); await page.locator(".unsaved").waitFor({ state: "detached" }); };
 const radius = () => knob("radius").locator("input").first();
 const count = (selector) => page.locator(selector).count();
+const answers = {};
+page.on("response", (each) => { const name = each.url().split("/api/")[1]; answers[name] = (answers[name] ?? 0) + 1; });
+const answered = (name) => answers[name] ?? 0;
+async function until(holds) { for (const end = Date.now() + 60_000; !(await holds()); ) { if (Date.now() > end) throw new Error(`never: ${holds}`); await new Promise((done) => setTimeout(done, 30)); } }
 const open = (name) => page.locator(".files button", { hasText: name }).click();
 
 try {
   // an address without its token leads to a reason that stays
-  await page.goto(url.split("#")[0]);
-  await page.waitForTimeout(7500);
-  found.stranger = await page.locator("[role=alert]").innerText().catch(() => "");
+  const stranger = await context.newPage();
+  await stranger.clock.install();
+  await stranger.goto(url.split("#")[0]);
+  await stranger.locator("[role=alert]").waitFor();
+  await stranger.clock.fastForward(60_000);
+  found.stranger = await stranger.locator("[role=alert]").innerText();
+  await stranger.close();
 
   // what is typed but not entered is saved as well
-  await page.goto("about:blank");
   await page.goto(url);
   await node("ball").locator(".card-head").click();
   await radius().fill("0.22");
@@ -41,9 +48,10 @@ try {
   // two saves at once are no conflict with oneself
   await radius().fill("0.23");
   await radius().press("Enter");
+  const before = answered("save");
   await page.evaluate(() => { for (let n = 0; n < 3; n++) document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "s", ctrlKey: true, bubbles: true })); });
   await page.locator(".unsaved").waitFor({ state: "detached" });
-  await page.waitForTimeout(400);
+  await until(() => answered("save") >= before + 3);
   found.conflicts = await count(".conflict");
 
   // what is edited right after a save, or an undo, can be undone
@@ -98,22 +106,22 @@ try {
   unlinkSync(`${folder}/shot.json`);
   await page.locator(".conflict").waitFor({ timeout: 10000 });
   await page.locator(".conflict button", { hasText: "Later" }).click();
-  await page.waitForTimeout(4000);
+  for (let n = 0; n < 2; n++) await page.waitForResponse((each) => each.url().endsWith("/api/digest")); // it has looked again
   found.nagged = await count(".conflict");
   await page.locator(".bar button", { hasText: "Save as" }).waitFor({ timeout: 2000 });
   answer = "kept.json";
   await page.locator(".bar button", { hasText: "Save as" }).click();
   await page.locator(".file", { hasText: "kept.json" }).waitFor();
-  await page.waitForTimeout(500);
+  await until(() => existsSync(`${folder}/kept.json`));
   found.kept = existsSync(`${folder}/kept.json`) && file("kept").nodes.ball.knobs.radius;
 
   // a name that cannot be saved under is told before the work, as is one that is taken by something else
   writeFileSync(`${folder}/package.json`, "{}");
   await page.locator(".bar button").first().click();
-  for (const name of ["../out", "package"]) {
+  for (const [name, why] of [["../out", "../out"], ["package", "package.json is there already"]]) {
     await page.locator(".begin form input").fill(name);
     await page.locator(".begin form button").click();
-    await page.waitForTimeout(600);
+    await page.locator(".toast", { hasText: why }).waitFor();
     (found.names ??= []).push(await count(".editor"));
   }
 
