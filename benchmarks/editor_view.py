@@ -3,7 +3,12 @@
     python benchmarks/editor_view.py [--particles 1000000 5000000]
 
 needs Node, Chromium at $CHROMIUM (/usr/bin/chromium), and `npm ci --ignore-scripts` in mpm_nodes/editor/web. Chromium draws
-without a graphics card (SwiftShader). A picture counts when its pixels are read back, with all particles drawn.
+without a graphics card (SwiftShader). A picture counts when its pixels are read back.
+
+first      from the command to some of the particles; `launch` of it is the start of the server and of Chromium
+some, all  from a move of the bar to a frame that was not read yet: with some of its particles, and with all
+again      to a frame that is held, with all its particles; `processor`: time of all of Chromium's processes for it
+turning    from picture to picture while the view is turned
 """
 
 from __future__ import annotations

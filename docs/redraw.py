@@ -89,6 +89,7 @@ FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)
 """Frames of the strips of docs/first_movies.md."""
 BY_HAND = {
     "blender_nodes.png": ("mpm_nodes/hosts/blender_addon/operators.py", r"def start_graph.*?\n\n\n"),
+    "editor_view.jpg": ("docs/snowball.json", r".*"),
 }
 """Pictures of a window: what they show, and where it stands there."""
 OF_THE_EDITOR = {"editor.jpg": "samples/demo.json", "editor/cooking.jpg": "docs/snowball.json"}

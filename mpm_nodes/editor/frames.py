@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -134,7 +135,12 @@ class Opened:
 
     def answer(self, what: str, **wanted: Any) -> bytes:
         """Answer a request by the name of a method."""
-        asked = {"frame": self.frame, "particle": self.particle, "history": self.history, "warm": self.warm}
+        asked: dict[str, Callable[..., bytes]] = {
+            "frame": self.frame,
+            "particle": self.particle,
+            "history": self.history,
+            "warm": self.warm,
+        }
         return asked[what](**wanted)
 
     def warm(self) -> bytes:

@@ -59,13 +59,13 @@ def history(cache: OpenedCache, name: str, path: str, ident: int, attribute: str
             found["next"] = frame
             break
         ids = scene.numbers(path, "id", frame)
-        at = np.flatnonzero(ids == ident) if ids is not None else []
+        at = np.flatnonzero(ids == ident) if ids is not None else np.zeros(0, int)
         if len(at):
             points, values = scene.points(path, frame), scene.numbers(path, attribute, frame) if attribute else None
             found["frames"].append(frame)
             found["places"].append(points[at[0]].tolist())
-            there = values is not None and len(values) in (1, len(points))
-            found["values"].append(float(values[at[0] if len(values) > 1 else 0]) if there else None)
+            column = values if values is not None and len(values) in (1, len(points)) else None
+            found["values"].append(None if column is None else float(column[at[0] if len(column) > 1 else 0]))
     return found
 
 

@@ -19,8 +19,8 @@ pytest.importorskip("pxr")
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cook of every form, with 20,000 particles."""
-    return cook_walking(tmp_path_factory.mktemp("one_file"), cell_size=0.03)
+    """A cook of every form, with 67,000 particles."""
+    return cook_walking(tmp_path_factory.mktemp("one_file"), cell_size=0.02)
 
 
 def heads_of(page: str) -> list[dict]:

@@ -102,8 +102,8 @@ DEFECTS = (
     Defect(
         "a particle is followed by its place in the file",
         "mpm_nodes/editor/histories.py",
-        "at = np.flatnonzero(ids == ident) if ids is not None else []",
-        "at = np.array([ident]) if ids is not None else []",
+        "at = np.flatnonzero(ids == ident) if ids is not None else np.zeros(0, int)",
+        "at = np.array([ident]) if ids is not None else np.zeros(0, int)",
         f"{_LAYERS}::test_a_particle_is_followed_by_its_id",
     ),
     Defect(

@@ -81,7 +81,7 @@ function Plot({ histories, frame, go, name }: { histories: (History | null)[]; f
       onClick={(event) => { const box = event.currentTarget.getBoundingClientRect(), share = (((event.clientX - box.left) / box.width) * WIDTH - LEFT) / (WIDTH - LEFT - 6); go(Math.round(from + Math.min(Math.max(share, 0), 1) * (to - from))); }}>
       <line className="rule" x1={LEFT} x2={WIDTH - 6} y1={y(drawn.b)} y2={y(drawn.b)} />{drawn.a !== null && <line className="rule" x1={LEFT} x2={WIDTH - 6} y1={y(drawn.a)} y2={y(drawn.a)} />}
       <text x={LEFT - 4} y={y(drawn.b) + 4} textAnchor="end">{digits(drawn.b)}</text>{drawn.a !== null && <text x={LEFT - 4} y={y(drawn.a) + 4} textAnchor="end">{digits(drawn.a)}</text>}
-      <text x={LEFT - 4} y={HEIGHT / 2 - 4} textAnchor="end">{drawn.unit}</text>
+      <text x={4} y={HEIGHT - 3}>{drawn.unit}</text>
       <text x={LEFT} y={HEIGHT - 3}>{from}</text><text x={WIDTH - 6} y={HEIGHT - 3} textAnchor="end">frame {to}</text>
       {frame >= from && frame <= to && <line className="now" x1={x(frame)} x2={x(frame)} y1={4} y2={HEIGHT - BELOW} />}
       {drawn.paths.map((path, n) => <path key={n} d={path} className={n ? "second" : ""} />)}
