@@ -35,7 +35,9 @@ LOOK = 1.0
 LONGEST_READ = 1800.0
 """Seconds in which a library comes back from whatever it reads. What can be bounded by counts never gets so far."""
 CANCELLED, DEFECT, LIMITED = 3, 1, 5
-COMMANDS = ("validate", "cook", "demo", "sample", "render", "plot", "export", "forces", "check", "verify", "bench", "farm", "join")
+COMMANDS = (
+    "validate", "cook", "demo", "sample", "render", "plot", "view", "export", "forces", "check", "verify", "bench", "farm", "join",
+)  # fmt: skip
 READERS = ("validate", "check")
 """Commands that only read: what crashes a library in them is a file."""
 WARNINGS = tuple(getattr(signal, name) for name in ("SIGUSR1", "SIGUSR2") if hasattr(signal, name))

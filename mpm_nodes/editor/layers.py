@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mpm_nodes import reads
 from mpm_nodes.editor.quantised import ShapeBox, Span, even_order, quantised_volume, srgb
 
 __all__ = ["KINDS", "Layer", "OpenedCache", "unit_of"]
@@ -98,20 +99,25 @@ class OpenedCache:
 
     def drawn(self, layers: Sequence[Layer], frame: int, attribute: str, most: int) -> Drawn:
         """Return the shapes of layers at a frame; at most `most` points of each cloud, spread evenly."""
+        from usd_io import reading_usd
+
         out = Drawn()
         for layer in layers:
             code = min(max(frame, layer.scene.first), layer.scene.last)
             for path in layer.paths:
-                prim = layer.scene.stage.GetPrimAtPath(path)
-                if layer.kind == "points":
-                    self._cloud(out, layer, prim, code, attribute, most)
-                elif layer.kind in ("surface", "bodies"):
-                    self._mesh(out, layer, prim, code, attribute if layer.kind == "surface" else "")
-                elif layer.kind == "level_set":
-                    self._level_set(out, layer, prim, code)
-                else:
-                    self._fog(out, layer, prim, code)
+                with reading_usd(layer.scene.path):
+                    self._add(out, layer, layer.scene.stage.GetPrimAtPath(path), code, attribute, most)
         return out
+
+    def _add(self, out: Drawn, layer: Layer, prim: Any, code: int, attribute: str, most: int) -> None:
+        if layer.kind == "points":
+            self._cloud(out, layer, prim, code, attribute, most)
+        elif layer.kind in ("surface", "bodies"):
+            self._mesh(out, layer, prim, code, attribute if layer.kind == "surface" else "")
+        elif layer.kind == "level_set":
+            self._level_set(out, layer, prim, code)
+        else:
+            self._fog(out, layer, prim, code)
 
     # ---------------------------------------------------------------- shapes
     def _cloud(self, out: Drawn, layer: Layer, prim: Any, code: int, attribute: str, most: int) -> None:
@@ -249,7 +255,7 @@ def _grid(scene: Any, prim: Any, code: int) -> tuple[Any, np.ndarray]:
     """
     from mpm_nodes.data import InputError
     from usd_io.openvdb_module import find_openvdb
-    from usd_io.vdb_file import grid_table, verify_digest
+    from usd_io.vdb_file import damaged, grid_table, verify_digest
 
     asset = prim.GetAttribute("filePath").Get(code)
     path, name = Path(asset.resolvedPath if asset else ""), str(prim.GetAttribute("fieldName").Get() or "")
@@ -262,7 +268,11 @@ def _grid(scene: Any, prim: Any, code: int) -> tuple[Any, np.ndarray]:
     if name not in {entry.name for entry in grid_table(path)}:
         raise InputError(f"{path}: holds no grid '{name}'; cook the frame again")
     verify_digest(path)
-    grid = find_openvdb().read(str(path), name)
+    try:
+        with reads.reading(path):
+            grid = find_openvdb().read(str(path), name)
+    except (RuntimeError, MemoryError) as error:
+        raise damaged(path, f"is refused by OpenVDB ({error})") from error
     if not isinstance(grid.background, (int, float)):
         raise InputError(f"{path}: grid '{name}' does not hold one number a voxel; levels and fogs do")
     return grid, scene.matrix(prim, code)

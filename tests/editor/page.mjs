@@ -162,7 +162,7 @@ try {
   await picture("cooked_dark");
   found.seconds = await node("fall").locator(".seconds").textContent();
   await page.locator(".timeline .play").click();
-  await page.locator('.stage[data-frame="3"]').waitFor();
+  await page.waitForFunction(() => document.querySelector(".stage").dataset.frame !== "2");
   await page.locator(".timeline .play").click();
   await page.emulateMedia({ colorScheme: "light" });
   await page.waitForTimeout(600);

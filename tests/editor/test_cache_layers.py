@@ -135,6 +135,18 @@ def test_a_volume_that_lies_elsewhere_is_not_read(revision, tmp_path):
         frame(copy, [name])
 
 
+@pytest.mark.parametrize("left", [0.1, 0.6, 0.99])
+def test_a_damaged_volume_is_told(revision, tmp_path, left):
+    """A file that was cut off: the layer is told of, and the points are drawn."""
+    copy = shutil.copytree(revision, tmp_path / "cache" / "r001")
+    for file in copy.rglob("*.vdb"):
+        file.write_bytes(file.read_bytes()[: int(left * file.stat().st_size)])
+    names = [layer["name"] for layer in frame(copy)["layers"] if layer["kind"] in ("fog", "level_set")]
+    for name in names:
+        with pytest.raises(InputError, match=r"\.vdb"):
+            frame(copy, [name])
+
+
 def test_a_cook_that_writes_more_is_opened_again(tmp_path):
     """What is held of a cache is given up when its stage changes."""
     revision, opened = cook_walking(tmp_path), Opened()

@@ -68,7 +68,7 @@ export function usePlayback({ path, revision, other, cook, layers, attribute, kn
     times.push(performance.now());
     if (times.length > 12) times.shift();
     if (times.length > 6) setRate((1000 * (times.length - 1)) / (times.at(-1)! - times[0]));
-    const passed = Math.max(Math.floor(((performance.now() - at) * fps) / 1000), 0) + 1, next = first + ((((frame - first + passed) % count) + count) % count), some = !source.keepsUp(fps);
+    const passed = Math.max(Math.floor(((performance.now() - at) * fps) / 1000), 0) + 1, meant = first + ((frame - first + passed) % count), next = meant === shown.frame ? first + ((meant - first + 1) % count) : meant, some = !source.keepsUp(fps);
     const clock = window.setTimeout(() => go(next), Math.max(0, due(passed) - performance.now()));
     void source.ahead(Array.from({ length: AHEAD }, (_, n) => first + ((next - first + n) % count)), some);
     return () => clearTimeout(clock);
