@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import json
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from mpm_nodes.editor.curves import CurveReader
 from mpm_nodes.editor.drafts import Drafts
 from mpm_nodes.editor.frames import FrameReader
 from mpm_nodes.editor.project import Project, check_graph, samples
+from mpm_nodes.editor.quick import quick_graph, quick_setups
+from mpm_nodes.graph.document.entries import pretty
 from mpm_nodes.graph.files.folder import Folder
 from mpm_nodes.graph.revisions.records import read_manifest
 from mpm_nodes.graph.revisions.revision import list_revisions
@@ -120,6 +123,7 @@ class Calls:
             "graph": self.graph,
             "graphs": self.project.graphs(),
             "samples": offered,
+            "quick": quick_setups(),
             "drafts": self.drafts.lost(),
         }
 
@@ -146,6 +150,19 @@ class Calls:
         """Copy a sample into the project, where it is not there yet, and open it."""
         return self.open({"path": self.project.take_sample(_text(given, "name"))})
 
+    def quick(self, given: dict[str, Any]) -> Any:
+        """Write a quick setup into the project, under a name that is free, and open it."""
+        name = _text(given, "name")
+        text = pretty(quick_graph(name)) + "\n"
+        free = next(each for each in self._names_like(name) if not self.project.taken(each))
+        self.project.save(free, text, "")
+        return self.open({"path": free})
+
+    @staticmethod
+    def _names_like(name: str) -> Iterator[str]:
+        yield f"{name}.json"
+        yield from (f"{name}_{number}.json" for number in itertools.count(2))
+
     def digest(self, given: dict[str, Any]) -> Any:
         """Return the digest of a file as it is now."""
         return {"digest": self.project.digest(_text(given, "path"))}
@@ -155,7 +172,7 @@ class Calls:
         return {"digest": self.project.save(_text(given, "path"), _text(given, "text"), _text(given, "digest"))}
 
     def draft(self, given: dict[str, Any]) -> Any:
-        """Keep edits that are not saved, `text`, of the file of a digest; throw them away where it is ""; else return them."""
+        """Keep edits that are not saved, `text`, made from the file of a digest; "" throws them away. Without it, return them."""
         path, text = _text(given, "path"), given.get("text")
         if text is None:
             return self.drafts.read(path)
@@ -275,7 +292,7 @@ class Calls:
 
 
 CALLS = frozenset(
-    "hello spec picture open sample digest save draft check upgrade cook stop events".split()
+    "hello spec picture open sample quick digest save draft check upgrade cook stop events".split()
     + "revisions cooked curves frame particle history".split()
 )
 """Names of calls; nothing else of `Calls` can be reached from outside."""

@@ -33,7 +33,7 @@ class Drafts:
         return f"{folder}{slash}.{name}{SUFFIX}"
 
     def read(self, given: str) -> dict[str, Any]:
-        """Return text, time [Unix seconds] and digest of the file it is of; {} where there is none, or it is damaged."""
+        """Return text, time [Unix seconds] and digest of the file that it was made from; {} where there is none that is whole."""
         name = self._name(given)
         try:
             found = json.loads(self.project.files.read(name, 2 * strict_json.LARGEST_FILE))
@@ -48,7 +48,7 @@ class Drafts:
         """Write a draft; only the user may read it.
 
         Raises:
-            InputError: The text is no graph, or holds half a character.
+            InputError: The text is not a graph, or holds half a character.
             MpmNodesError: It cannot be written.
         """
         name = self._name(given)

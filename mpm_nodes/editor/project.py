@@ -118,6 +118,11 @@ class Project:
             self.files.replace(name, data, mode)
         return hashlib.sha256(data).hexdigest()
 
+    def taken(self, given: str) -> bool:
+        """Return whether something has that name, or lies where its cooks would."""
+        path = self.root / self.name(given)
+        return os.path.lexists(path) or os.path.lexists(path.with_name(f"{path.stem}_cache"))
+
     def graphs(self) -> list[str]:
         """Return the names of graph files below the root, in order; caches, hidden folders and deep ones are passed over."""
         found = []

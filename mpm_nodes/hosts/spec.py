@@ -11,7 +11,7 @@ interpolations                          of keys: {"keys": [[frame, value, interp
 settings                                knobs of the whole graph: cell_size, fps, start, end
 types                                   what wires carry: id, label, doc, colour (RGB, 0 to 1, sRGB), scope "graph" or "substeps"
 nodes                                   id, label, version, category, doc, builtin, inputs, outputs, knobs, time_dependent,
-                                        sequential
+                                        sequential; words: what artists call it as well, where there are some
 stages                                  the same for substep graphs; inputs say what is read and written; `sets` is ["dt"] or []
 categories                              groups of nodes and stages: name, colour; in the order of menus
 presets                                 name, label, doc and the whole document of every substep graph that ships; `parameters`
@@ -289,7 +289,7 @@ def _common(declaration: NodeDeclaration | StageDeclaration) -> dict[str, Any]:
         "version": declaration.version,
         "doc": declaration.doc,
         "builtin": declaration.is_builtin,
-    }
+    } | ({"words": list(declaration.words)} if declaration.words else {})
 
 
 def _input(port: Port, offered: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from mpm_nodes.data import (
     attachments_of,
     attributes_of,
 )
-from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.declare.decorators import PreflightContext, found_by, node
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.bodies import refuse_rigid
@@ -55,6 +55,7 @@ def _told(told: PreflightContext) -> dict[str, Any]:
     return {"forces": 1, "attachments": 1, "attributes": attributes}
 
 
+@found_by("pin", "glue", "spring", "constraint", "hold", "string")
 @node(category="Force", label="Attach", preflight=_told)
 def force_attach(
     ctx: FrameContext,

@@ -22,7 +22,7 @@ from mpm_nodes.data import (
     attached_column,
 )
 from mpm_nodes.data.masses import weighed
-from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.declare.decorators import PreflightContext, found_by, node
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.bodies import passed_on
 from mpm_nodes.nodes.derived import DERIVED, own_name
@@ -118,6 +118,7 @@ def _checked_name(attribute: str) -> None:
         raise MpmNodesError(f"set_attribute.attribute: '{attribute}' is not a name; use letters, digits and _")
 
 
+@found_by("paint", "variation")
 @node(category="Emit", label="Set Attribute", preflight=_passed_attribute)
 def set_attribute(
     particles: Particles,

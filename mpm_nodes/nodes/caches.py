@@ -32,7 +32,7 @@ from mpm_nodes.data import (
     RigidMotion,
     Unitless,
 )
-from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.declare.decorators import PreflightContext, found_by, node
 from mpm_nodes.graph.declare.knobs import LONGEST_LENGTH
 from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.materials.black_body import emitted
@@ -97,6 +97,7 @@ def _estimate(told: PreflightContext) -> dict[str, Any]:
     }
 
 
+@found_by("export", "save", "output", "usd", "alembic")
 @node(category="Cache", label="Write Cache", version=1, preflight=_estimate)
 def write_cache(
     ctx: FrameContext,

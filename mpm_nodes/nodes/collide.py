@@ -25,7 +25,7 @@ from mpm_nodes.data import (
     Vec3,
 )
 from mpm_nodes.graph.declare.declarations import Preflight
-from mpm_nodes.graph.declare.decorators import ContentsContext, PreflightContext, node
+from mpm_nodes.graph.declare.decorators import ContentsContext, PreflightContext, found_by, node
 from mpm_nodes.graph.plan.preflight import UNKNOWN
 from mpm_nodes.graph.time.keys import KeyedInSteps, KeysTravel, most
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
@@ -251,6 +251,7 @@ def collide_capsule(
     )
 
 
+@found_by("floor", "ground", "wall", "table")
 @node(
     category="Collide",
     label="Plane Collider",

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from mpm_nodes.data import Collider, CollisionRule, FrameContext, SpatialField
-from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.declare.decorators import PreflightContext, found_by, node
 from mpm_nodes.nodes.bodies import collider_passed_on
 from mpm_nodes.nodes.through_space import at_least, refuse_misfits, through_space
 
@@ -19,6 +19,7 @@ def _told(told: PreflightContext) -> dict[str, Any]:
     return {**collider_passed_on(told), "painted": 1}
 
 
+@found_by("glue", "sticky", "slippery", "ice", "rough")
 @node(category="Collide", label="Collider Contact", preflight=_told)
 def collider_contact(
     collider: Collider, ctx: FrameContext, friction: SpatialField | None = None, adhesion: SpatialField | None = None

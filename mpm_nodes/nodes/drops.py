@@ -23,7 +23,7 @@ from mpm_nodes.data import (
     Unitless,
     Vec3,
 )
-from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.declare.decorators import PreflightContext, found_by, node
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, carries_keys
 from mpm_nodes.nodes.bodies import marks
@@ -43,6 +43,7 @@ def _dropped(told: PreflightContext) -> dict[str, Any]:
     return {"particles": each * len(due), "mean_particles": mean, "bodies": bodies, **marks(told, "template")}
 
 
+@found_by("rain", "hail", "scatter", "instances", "throw")
 @node(category="Emit", label="Drops", version=2, preflight=_dropped)
 def emit_drops(
     settings: GraphSettings,

@@ -31,7 +31,7 @@ from mpm_nodes.data import (
     concatenate,
 )
 from mpm_nodes.graph.declare.declarations import Preflight
-from mpm_nodes.graph.declare.decorators import ContentsContext, PreflightContext, node
+from mpm_nodes.graph.declare.decorators import ContentsContext, PreflightContext, found_by, node
 from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.bodies import body_of, marks
@@ -235,6 +235,7 @@ def emit_level_set(
     return fill_region("emit_level_set", region, placement, settings, material)
 
 
+@found_by("model", "object", "geometry", "fill")
 @node(
     category="Emit",
     label="Mesh Emitter",

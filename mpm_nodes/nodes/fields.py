@@ -28,7 +28,7 @@ from mpm_nodes.data import (
     attributes_of,
 )
 from mpm_nodes.graph.declare.declarations import Preflight, PreflightContext
-from mpm_nodes.graph.declare.decorators import node
+from mpm_nodes.graph.declare.decorators import found_by, node
 from mpm_nodes.graph.time.keys import KeyedNumber, KeyedVector, KeysTravel, NotKeyable
 from mpm_nodes.nodes.rotations import TURNS, UNTURNED, turn_matrix
 
@@ -155,6 +155,7 @@ _SPREAD = {NoiseKind.VALUE: 0.293, NoiseKind.TURBULENCE: 0.238, NoiseKind.CURL: 
 """Root of the mean square of an octave of each over space and time, by component of a vector; the mean of turbulence."""
 
 
+@found_by("turbulence", "random", "perlin")
 @node(category="Field", label="Noise Field", preflight=tried(__name__, "field_noise"))
 def field_noise(
     settings: GraphSettings,

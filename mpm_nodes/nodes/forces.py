@@ -26,7 +26,7 @@ from mpm_nodes.data import (
     Vec3,
 )
 from mpm_nodes.graph.declare import node
-from mpm_nodes.graph.declare.decorators import PreflightContext
+from mpm_nodes.graph.declare.decorators import PreflightContext, found_by
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.fields import constant, gradient, number, place, scaled, tried
 
@@ -53,6 +53,7 @@ def _air(where: str, velocity: Vec3, field: SpatialField | None) -> SpatialField
     return SpatialField("ADD", (constant(velocity), field), vector=True)
 
 
+@found_by("gravity", "push", "turbulence")
 @node(category="Force", label="Acceleration", preflight=tried(__name__, "force_acceleration", "field", "mask"))
 def force_acceleration(
     field: SpatialField | None = None,
@@ -82,6 +83,7 @@ def force_acceleration(
     return BodyForce(_masked("force_acceleration", value, mask), most_speed=speed_limit)
 
 
+@found_by("blow", "fan", "breeze", "storm")
 @node(category="Force", label="Wind", preflight=tried(__name__, "force_wind", "field", "mask"))
 def force_wind(
     field: SpatialField | None = None,
@@ -145,6 +147,7 @@ def force_air(
     return BodyForce(wind, rate, quadratic=True, surface=True, most_speed=speed_limit)
 
 
+@found_by("tornado", "swirl", "whirl", "twist", "spin", "stir")
 @node(category="Force", label="Vortex", preflight=tried(__name__, "force_vortex", "mask"))
 def force_vortex(
     mask: SpatialField | None = None,
@@ -183,6 +186,7 @@ def force_vortex(
     return BodyForce(_masked("force_vortex", value, mask), most_speed=speed_limit)
 
 
+@found_by("magnet", "explosion", "explode", "implode", "blast", "gravity", "suck")
 @node(category="Force", label="Attraction", preflight=tried(__name__, "force_attraction", "mask", "distance"))
 def force_attraction(
     mask: SpatialField | None = None,
@@ -223,6 +227,7 @@ def force_attraction(
     return BodyForce(_masked("force_attraction", value, mask), most_speed=speed_limit)
 
 
+@found_by("delete", "kill", "outflow", "sink", "hole", "remove")
 @node(category="Force", label="Drain", preflight=tried(__name__, "drain", "field"))
 def drain(field: SpatialField) -> Drain:
     """Take matter away where a field is above 1/2: in a sink, or all beyond a box. Wire it into solve.drains.
@@ -259,6 +264,7 @@ def sleep(
     return ActiveMask(constant(1.0), sleep=Sleep(motion, window))
 
 
+@found_by("freeze", "hold", "pin", "stop")
 @node(category="Force", label="Active Mask", preflight=tried(__name__, "active_mask", "field"))
 def active_mask(
     field: SpatialField,

@@ -27,7 +27,7 @@ from mpm_nodes.data import (
     Unitless,
     concatenate,
 )
-from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.declare.decorators import PreflightContext, found_by, node
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.bodies import passed_on
@@ -114,6 +114,7 @@ def set_goal(
 _ONE_LAW = NotKeyable("a limit holds all the time; key the strength")
 
 
+@found_by("morph", "target", "letters", "form")
 @node(category="Force", label="Goal", preflight=tried(__name__, "force_goal", "mask"))
 def force_goal(
     mask: SpatialField | None = None,

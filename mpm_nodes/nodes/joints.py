@@ -22,7 +22,7 @@ from mpm_nodes.data import (
     RigidJoint,
     Vec3,
 )
-from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.declare.decorators import PreflightContext, found_by, node
 from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.nodes.bodies import collider_passed_on
 
@@ -67,6 +67,7 @@ def _hung(collider: Collider, parent: Collider | None, joint: RigidJoint) -> Col
     return dataclasses.replace(collider, rigid=dataclasses.replace(collider.rigid, joint=dataclasses.replace(joint, parent=name)))
 
 
+@found_by("door", "motor", "wheel")
 @node(category="Collide", label="Hinge Joint", preflight=_joint("hinge_joint"))
 def hinge_joint(
     collider: Collider,

@@ -27,7 +27,7 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.data.parameter_tables import TEMPERATURE, Rows
 from mpm_nodes.graph.declare.declarations import Preflight, UpgradeFunction
-from mpm_nodes.graph.declare.decorators import PreflightContext, node, parse_docstring
+from mpm_nodes.graph.declare.decorators import PreflightContext, found_by, node, parse_docstring
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, carries_keys
 from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.parameters import BUILT_IN
@@ -131,6 +131,7 @@ else:
     """Menu of the named parameter sets."""
 
 
+@found_by("preset", "snow", "sand", "water", "honey", "jelly", "chocolate")
 @node(
     category="Material",
     label="Material Library",
@@ -158,6 +159,7 @@ def material_library(
     return named_material(name.value, depth)
 
 
+@found_by("honey", "syrup", "thick", "sticky")
 @node(category="Material", label="Viscosity", preflight=told_again)
 def material_viscosity(
     material: Material,

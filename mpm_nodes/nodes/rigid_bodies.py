@@ -22,7 +22,7 @@ from mpm_nodes.data import (
     Unitless,
     Vec3,
 )
-from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.declare.decorators import PreflightContext, found_by, node
 from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.nodes.bodies import collider_passed_on
 from mpm_nodes.nodes.rotations import quaternion_matrix
@@ -46,6 +46,7 @@ def _rigid(told: PreflightContext) -> dict[str, Any]:
     return {**collider_passed_on(told), "still_points": 0, "rigid": 1, "rigid_bodies": (told.knobs["name"],)}
 
 
+@found_by("dynamic", "fall", "weight")
 @node(category="Collide", label="Rigid Body", preflight=_rigid)
 def rigid_body(
     collider: Collider,

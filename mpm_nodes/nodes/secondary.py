@@ -36,7 +36,7 @@ from mpm_nodes.data import (
     Unitless,
     Vec3,
 )
-from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.declare.decorators import PreflightContext, found_by, node
 from mpm_nodes.graph.time.keys import NotKeyable
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
 from mpm_nodes.nodes.caches import completed
@@ -94,6 +94,7 @@ def _source(told: PreflightContext) -> dict[str, int]:
     return {"particles": int(min(EMITTING * parents * knobs["amount"] * lives, knobs["most"] * lives * fps))}
 
 
+@found_by("splash", "spray", "bubbles", "dust", "crumbs", "whitewater", "debris")
 @node(category="Cache", label="Emit Secondary", version=2, preflight=_source)
 def emit_secondary(
     ctx: FrameContext,

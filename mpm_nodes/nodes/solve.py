@@ -35,7 +35,7 @@ from mpm_nodes.data import (
     Walls,
     concatenate,
 )
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare import found_by, node
 from mpm_nodes.graph.time.clock import Clock, FrameClock, per_second_of_the_shot
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, TakenAtStart
 from mpm_nodes.nodes.attachments import with_attachments
@@ -68,6 +68,7 @@ def _flip_as_before(knobs: dict[str, Any], inputs: dict[str, Any]) -> tuple[dict
     return knobs, inputs
 
 
+@found_by("simulate", "sim", "dop", "simulation")
 @node(
     category="Solve",
     label="MPM Solve",

@@ -27,7 +27,7 @@ from mpm_nodes.data import (
     Unitless,
     Vec3,
 )
-from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.declare.decorators import PreflightContext, found_by, node
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, carries_keys, scaled_keys
 from mpm_nodes.graph.values.kept import NOTHING_KEPT, Kept
@@ -217,6 +217,7 @@ def _warn_of_times(settings: GraphSettings, start_frame: float, duration: float,
         )
 
 
+@found_by("pour", "tap", "faucet", "fountain", "hose", "inflow", "spout", "source")
 @node(category="Emit", label="Stream", version=2, preflight=_streamed)
 def emit_stream(
     settings: GraphSettings,

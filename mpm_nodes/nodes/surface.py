@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, A, LevelSet, Mesh, Metres, MpmNodesError, Particles, PerResolution, Range, Unitless
-from mpm_nodes.graph.declare.decorators import PreflightContext, node
+from mpm_nodes.graph.declare.decorators import PreflightContext, found_by, node
 from mpm_nodes.kernels.surfaces.spheres import HALF_WIDTH, REACH, VOXEL
 from mpm_nodes.nodes.bodies import marks
 from mpm_nodes.nodes.colours import COLOUR
@@ -96,6 +96,7 @@ def _blown(told: PreflightContext) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------- nodes
+@found_by("mesh", "skin", "polygonize", "remesh")
 @node(category="Surface", label="Surface Particles", version=1, preflight=_surfaced)
 def surface_particles(
     particles: Particles,

@@ -40,7 +40,7 @@ def test_a_damaged_draft_is_none(page, project, held):
     assert page.call("draft", path="shot.json") == {}
 
 
-def test_what_is_no_graph_or_no_name_is_not_kept(page, project):
+def test_only_graphs_are_kept_and_only_under_their_names(page, project):
     """By the rules of saving."""
     for given in ({"path": "shot.json", "text": "{}"}, {"path": "../shot.json", "text": TEXT}, {"path": "x.txt", "text": TEXT}):
         assert page.send("POST", "/api/draft", body={"digest": "", **given})[0] == 422

@@ -1,4 +1,4 @@
-"""Edits that are not saved, files that others write, two tabs, in a real browser: nothing is lost, and one sees what differs."""
+"""Edits that are not saved, a file that others write, and two tabs, in a real browser: nothing is lost."""
 
 from __future__ import annotations
 

@@ -292,3 +292,22 @@ def _returning(kind):
 
     one.__annotations__ = {"return": kind}
     return one
+
+
+def test_artists_words_go_to_the_menus_and_change_nothing_else():
+    """The declaration is the same but for them; what is not a word is refused."""
+    from mpm_nodes.graph.declare.decorators import found_by
+    from mpm_nodes.hosts.spec import host_spec
+
+    found = {record["id"]: record.get("words", []) for record in host_spec()["nodes"]}
+    assert "tornado" in found["force_vortex"] and "glue" in found["collider_contact"] and found["collide_box"] == []
+
+    @node(category="Test", label="Plain")
+    def plain_node() -> Particles:
+        """Do nothing."""
+        raise NotImplementedError
+
+    before = plain_node.declaration
+    assert found_by("glue")(plain_node).declaration == before and plain_node.declaration.words == ("glue",)
+    with pytest.raises(DeclarationError, match="'two words'"):
+        found_by("two words")(plain_node)

@@ -3,6 +3,7 @@
 from mpm_nodes.graph.declare.decorators import (
     costs,
     ends_at_sides,
+    found_by,
     joins_copies,
     moves_rigid_bodies,
     needs_whole_nodes,
@@ -15,6 +16,7 @@ from mpm_nodes.graph.declare.decorators import (
 __all__ = [
     "costs",
     "ends_at_sides",
+    "found_by",
     "joins_copies",
     "moves_rigid_bodies",
     "needs_whole_nodes",

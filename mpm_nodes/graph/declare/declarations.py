@@ -105,6 +105,7 @@ class Declaration:
         upgrades: By old version, the function that brings knobs and inputs of that version to the next one.
         file: Source file.
         line: First line there.
+        words: What artists call it, beside its label: menus search by them as well.
     """
 
     id: str
@@ -116,6 +117,7 @@ class Declaration:
     upgrades: Mapping[int, UpgradeFunction] = field(default_factory=dict, compare=False, repr=False)
     file: str = field(default="", compare=False)
     line: int = field(default=0, compare=False)
+    words: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def is_builtin(self) -> bool:

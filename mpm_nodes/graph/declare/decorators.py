@@ -8,6 +8,7 @@ missing is refused at import.
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -36,6 +37,7 @@ __all__ = [
     "PreflightContext",
     "StageDeclaration",
     "ends_at_sides",
+    "found_by",
     "node",
     "parse_docstring",
     "reads_of_materials",
@@ -110,6 +112,26 @@ def node(
             alternatives=tuple(alternatives),
             contents=dict(contents or {}),
         )
+        return function
+
+    return decorate
+
+
+def found_by(*words: str) -> Callable[[F], F]:
+    """Give a node what artists call it, by which menus find it as well as by label and help; it stands above `@node`.
+
+    Args:
+        words: Single words in lower case ("tornado").
+
+    Raises:
+        DeclarationError: A word is not one word in lower case.
+    """
+
+    def decorate(function: F) -> F:
+        wrong = [word for word in words if not re.fullmatch(r"[a-z]+", word)]
+        if wrong:
+            raise DeclarationError(f"{function.__name__}: found_by gives {wrong[0]!r}, which is not one word in lower case")
+        function.declaration = dataclasses.replace(function.declaration, words=words)  # type: ignore[attr-defined]
         return function
 
     return decorate

@@ -25,7 +25,9 @@ async function call(name: string, body: object = {}): Promise<Response> {
 async function json<T>(name: string, body?: object): Promise<T> { return (await call(name, body)).json(); }
 
 export interface Sample { name: string; doc: string; topic: string; picture: boolean }
-export interface Hello { root: string; graph: string; graphs: string[]; samples: Sample[]; drafts: string[] }
+/** A quick setup; `colour` is linear RGB. */
+export interface Quick { name: string; label: string; doc: string; colour: number[] }
+export interface Hello { root: string; graph: string; graphs: string[]; samples: Sample[]; drafts: string[]; quick: Quick[] }
 export interface Opened { path: string; text: string; digest: string }
 export interface Problem { place: string; message: string; value?: unknown; allowed?: string; cure?: string }
 export interface Checked { problems: Problem[]; warnings?: Problem[]; said?: string; nodes?: Record<string, number> }
@@ -44,6 +46,7 @@ export const api = {
   picture: async (name: string) => (await call("picture", { name })).blob(),
   open: (path: string) => json<Opened>("open", { path }),
   sample: (name: string) => json<Opened>("sample", { name }),
+  quick: (name: string) => json<Opened>("quick", { name }),
   digest: (path: string) => json<{ digest: string }>("digest", { path }),
   save: (path: string, text: string, digest: string) => json<{ digest: string }>("save", { path, text, digest }),
   /** Read as a file is, so that long numbers keep their digits. */

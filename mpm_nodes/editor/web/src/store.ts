@@ -122,6 +122,12 @@ async function bringUpToDate(): Promise<void> {
   void check();
 }
 
+/** Open a quick setup, and cook it at once. */
+export async function openQuick(name: string): Promise<void> {
+  await open("", () => api.quick(name));
+  if (state.document && !state.cook.running) await cook("new");
+}
+
 export const openSample = (name: string) => open("", () => api.sample(name));
 
 export async function create(path: string): Promise<void> {

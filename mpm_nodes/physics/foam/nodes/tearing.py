@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 from mpm_nodes.data import A, Material, Range, Seconds, Unitless
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare import found_by, node
 from mpm_nodes.graph.time.keys import KeysTravel
 from mpm_nodes.nodes.bodies import told_again
 
 
+@found_by("break", "rip", "fracture", "crack", "crumble")
 @node(category="Material", label="Tearing", preflight=told_again)
 def material_tearing(
     material: Material,

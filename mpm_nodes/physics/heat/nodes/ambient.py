@@ -14,7 +14,7 @@ from mpm_nodes.data import (
     Unitless,
     WattsPerSquareMetreKelvin,
 )
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare import found_by, node
 from mpm_nodes.graph.declare.declarations import PreflightContext
 from mpm_nodes.graph.time.keys import KeysTravel
 from mpm_nodes.nodes.fields import constant, scaled
@@ -64,6 +64,7 @@ def air(
     return Ambient(through_space(ctx, "air.field", warm), convection, open_to)
 
 
+@found_by("fire", "oven", "burner", "warm")
 @node(category="Solve", label="Heat Field", preflight=_told_of_heat)
 def heat_field(
     field: SpatialField,

@@ -27,7 +27,7 @@ from mpm_nodes.data import (
     WattsPerSquareMetre,
     WattsPerSquareMetreKelvin,
 )
-from mpm_nodes.graph.declare import node
+from mpm_nodes.graph.declare import found_by, node
 from mpm_nodes.graph.declare.declarations import PreflightContext
 from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable
 from mpm_nodes.nodes.bodies import passed_on, tempered
@@ -47,6 +47,7 @@ def _told_with_heat(told: PreflightContext) -> dict[str, Any]:
     return {"materials": tuple(material_thermal(each, melt, **told.knobs) for each in told.every("material", "materials"))}
 
 
+@found_by("melt", "freeze", "hot", "cold", "wax", "lava")
 @node(category="Material", label="Thermal Material", preflight=_told_with_heat)
 def material_thermal(
     material: Material,
@@ -126,6 +127,7 @@ def _told_with_temperature(told: PreflightContext) -> dict[str, Any]:
     return facts
 
 
+@found_by("hot", "cold", "heat")
 @node(category="Emit", label="Temperature", preflight=_told_with_temperature)
 def set_temperature(
     particles: Particles,

@@ -12,7 +12,7 @@ export interface Input { name: string; label: string; type: string; accepts: str
 export interface Output { name: string; label: string; type: string; internal: boolean }
 
 export interface Kind {
-  id: string; label: string; version: number; doc: string; category: string; inputs: Input[]; outputs: Output[]; knobs: Knob[];
+  id: string; label: string; version: number; doc: string; words?: string[]; category: string; inputs: Input[]; outputs: Output[]; knobs: Knob[];
 }
 
 export interface Preset { name: string; label: string; doc: string; document: JsonObject; parameters: Knob[]; candidates: string[] }

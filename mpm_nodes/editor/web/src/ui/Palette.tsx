@@ -1,13 +1,14 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { Kind, Kinds } from "../model/spec";
 
-/** Return how well a kind fits what was typed, 0 for not at all: every word has to be somewhere in its label, id, category or help. */
+/** Return how well a kind fits what was typed, 0 for not at all: every word has to be somewhere in its label, id, category or help, or begin what artists call it. */
 export function fit(kind: Kind, typed: string): number {
   const words = typed.toLowerCase().split(/[\s_]+/).filter(Boolean), label = kind.label.toLowerCase();
-  const near = `${label} ${kind.id.replaceAll("_", " ")} ${kind.id}`, far = `${kind.category} ${kind.doc}`.toLowerCase();
-  if (!words.every((word) => near.includes(word) || far.includes(word))) return 0;
+  const near = `${label} ${kind.id.replaceAll("_", " ")} ${kind.id}`, far = `${kind.category} ${kind.doc}`.toLowerCase(), said = kind.words ?? [];
+  const called = (word: string) => said.some((each) => each.startsWith(word));
+  if (!words.every((word) => near.includes(word) || far.includes(word) || called(word))) return 0;
   const whole = words.join(" ");
-  return 1 + words.filter((word) => near.includes(word)).length * 2 + (label === whole ? 20 : label.startsWith(whole) ? 8 : near.split(" ").some((part) => part.startsWith(words[0] ?? "")) ? 4 : 0);
+  return 1 + words.filter((word) => near.includes(word)).length * 2 + (words.length && words.every(called) ? 3 : 0) + (label === whole ? 20 : label.startsWith(whole) ? 8 : near.split(" ").some((part) => part.startsWith(words[0] ?? "")) ? 4 : 0);
 }
 
 interface Props { x: number; y: number; candidates: Kind[]; kinds: Kinds; into: string; onAdd: (kind: Kind) => void; onClose: () => void }

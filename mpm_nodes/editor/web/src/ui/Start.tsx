@@ -34,6 +34,10 @@ export function Start() {
         </section>
       </div>
       {hello.drafts.length > 0 && <section className="lost" aria-labelledby="lost"><h2 id="lost">Never saved</h2><ul className="files">{hello.drafts.map((path) => <li key={path}><button onClick={() => void store.openLost(path)}>{path}</button></li>)}</ul></section>}
+      <h2>A material to play with</h2>
+      <p className="folder">A box of it falls to the ground: the graph is written here under its name, and cooks at once.</p>
+      <ul className="quick">{hello.quick.map((each) => <li key={each.name}><button onClick={() => void store.openQuick(each.name)}>
+        <span className="swatch" aria-hidden style={{ background: `rgb(${each.colour.map((part) => Math.round(255 * (part <= 0.0031308 ? 12.92 * part : 1.055 * part ** (1 / 2.4) - 0.055))).join(" ")})` }} /><b>{each.label}</b><span>{each.doc}</span></button></li>)}</ul>
       <div className="samples-head"><h2>Packaged shots</h2><input type="search" placeholder="Search shots" aria-label="Search shots" value={filter} onChange={(event) => setFilter(event.target.value)} /></div>
       <p className="folder">A shot is copied into a folder of its own here, with the files that it reads.</p>
       {[...topics].map(([topic, samples]) => (

@@ -1,0 +1,52 @@
+// From the empty page to moving matter in one click, in Chromium: node start.mjs URL FOLDER WEB; prints one JSON line of what was found.
+import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+
+const [url, folder, web] = process.argv.slice(2);
+const { chromium } = createRequire(`${web}/`)("playwright-core");
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
+  args: ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"],
+});
+const page = await browser.newPage({ viewport: { width: 1400, height: 900 }, colorScheme: "dark" });
+const faults = [], found = {};
+page.on("pageerror", (error) => faults.push(error.message));
+page.on("console", (line) => { if (line.type() === "error" && !/Failed to load resource/.test(line.text())) faults.push(line.text()); });
+page.on("dialog", (dialog) => void dialog.accept().catch(() => {}));
+const picture = (name) => page.screenshot({ path: `${folder}/${name}.png` });
+
+try {
+  await page.goto(url);
+  await page.locator(".quick button").first().waitFor();
+  await page.locator(".samples img").nth(3).waitFor();
+  found.quick = await page.locator(".quick b").allInnerTexts();
+  await picture("start_dark");
+  await page.emulateMedia({ colorScheme: "light" });
+  await picture("start_light");
+  await page.emulateMedia({ colorScheme: "dark" });
+  const begun = Date.now();
+  await page.locator(".quick button", { hasText: "Jelly" }).click();
+  await page.locator(".card b", { hasText: "motion" }).waitFor();
+  found.unsaved = await page.locator(".unsaved").count();
+  await page.locator('.stage[data-frame]:not([data-frame="1"])').waitFor({ timeout: 120000 });
+  found.seconds = (Date.now() - begun) / 1000;
+  found.points = Number(await page.locator(".stage").getAttribute("data-points"));
+  await picture("quick");
+  await page.locator(".bar button", { hasText: "Stop" }).click({ timeout: 1000 }).catch(() => {}); // where it is not over
+  await page.locator(".bar button", { hasText: "Resume" }).waitFor({ timeout: 60000 });
+  found.written = JSON.parse(readFileSync(`${folder}/jelly.json`, "utf-8")).nodes.body.type;
+
+  // artists' words
+  await page.locator(".flow").focus();
+  for (const typed of ["glue", "pour", "melt", "tornado", "explosion"]) {
+    await page.keyboard.press("Shift+A");
+    await page.locator(".palette input").fill(typed);
+    (found.words ??= {})[typed] = await page.locator(".palette li b").allInnerTexts();
+    await page.keyboard.press("Escape");
+  }
+} catch (error) {
+  found.error = String(error.stack ?? error);
+  await picture("failed").catch(() => {});
+}
+console.log(JSON.stringify({ ...found, faults }));
+await browser.close();

@@ -1,0 +1,37 @@
+"""Quick setups: each is a whole graph of a box above the ground, written under a name that is free."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from mpm_nodes.commands.validate import needs_of
+from mpm_nodes.editor.quick import quick_graph, quick_setups
+from mpm_nodes.graph.document.document import load_graph
+
+NAMES = [each["name"] for each in quick_setups()]
+
+
+def test_they_are_those_of_the_other_hosts():
+    """In their order; what needs a collider to hold it is not among them."""
+    assert len(NAMES) == 10 and NAMES[0] == "snow" and "pinned" not in NAMES
+    assert all(each["label"] and each["doc"] and len(each["colour"]) == 3 for each in quick_setups())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_setup_is_whole_and_small(name):
+    """No slot is left open, and the first frames come soon."""
+    document = quick_graph(name)
+    assert not any("editor" in entry for entry in document["nodes"].values()) and "editor" not in document
+    found = needs_of(lambda: load_graph(document))
+    assert found["problems"] == [] and 4_000 < found["needs"]["particles"] < 12_000
+
+
+def test_a_name_that_is_taken_is_left_alone(page, project):
+    """Also one whose cache is there."""
+    (project / "snow_2_cache").mkdir()
+    names = [page.call("quick", name="snow")["path"] for _ in range(2)]
+    assert names == ["snow.json", "snow_3.json"]
+    assert json.loads((project / "snow.json").read_text())["nodes"]["body"]["type"] == "emit_box"
+    assert page.send("POST", "/api/quick", body={"name": "../snow"})[0] == 422
