@@ -4,6 +4,7 @@ import {
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import * as a from "../model/annotations";
 import * as g from "../model/graph";
+import { type JsonObject, same } from "../model/json";
 import { type Action, actionOf } from "../model/keymap";
 import { aligned, type Alignment, columns } from "../model/layout";
 import type { Kind } from "../model/spec";
@@ -43,7 +44,7 @@ function Flow() {
   // wires of even width would vanish from afar: they are drawn wider in steps of a third
   const wide = useFlowStore((flowState) => { const thin = THIN / flowState.transform[2]; return thin <= 2 ? 2 : 2 * 1.33 ** Math.ceil(Math.log(thin / 2) / Math.log(1.33)); });
   const { graph, own } = shownGraph(s), kindOf = kindLookup(s), kinds = s.kinds!;
-  const wires = useMemo(() => g.wiresOf(graph, kindLookup(get())), [graph, s.level]);
+  const wired = useWired(graph, s.level, own), wires = useMemo(() => wired.map((each) => each.wire), [wired]);
   const names = useMemo(() => [...(s.level.length ? [g.BEGIN] : []), ...Object.keys(g.nodesOf(graph))], [graph, s.level]);
   const boxes = useMemo(() => (own ? a.boxesOf(graph) : []), [graph, own]);
   const places = useMemo(() => placesOf(graph, names, wires, kindLookup(get()), own), [graph, names, wires, own]);
@@ -64,11 +65,10 @@ function Flow() {
     });
   }, [graph, places, boxes, s.selected, s.checked, s.cook.seconds, s.cook.stages, s.cook.now, s.cook.running, s.cook.failed, s.cooked, s.heat, s.path]);
 
-  const edges = useMemo<WireEdge[]>(() => wires.map((wire) => {
-    const output = kindLookup(get())(wire.source)?.outputs.find((each) => each.name === wire.output);
-    return { id: `${wire.source}.${wire.output}>${wire.target}.${wire.port}.${wire.index}`, type: "wire", source: id(wire.source), sourceHandle: wire.output, target: id(wire.target), targetHandle: wire.port,
-      data: { wire, own, dots: own ? a.dotsOf(g.entryOf(graph, wire.target), wire.port, g.wireText(graph, wire)) : [] }, deletable: own, style: { stroke: output ? kinds.typeColour(output.type) : "#999" } };
-  }), [wires, own]);
+  const edges = useMemo<WireEdge[]>(() => wired.map(({ wire, dots, colour }) => ({
+    id: `${wire.source}.${wire.output}>${wire.target}.${wire.port}.${wire.index}`, type: "wire", source: id(wire.source), sourceHandle: wire.output, target: id(wire.target), targetHandle: wire.port,
+    data: { wire, own, dots }, deletable: own, style: { stroke: colour },
+  })), [wired, own]);
   const [cut, setCut] = useState<ReadonlySet<string>>(new Set());
   const shownEdges = useMemo(() => edges.map((edge) => (cut.has(edge.id) || edge.id === open ? { ...edge, selected: cut.has(edge.id), className: edge.id === open ? "open" : "" } : edge)), [edges, cut, open]);
   const wireOf = (edge: string) => edges.find((each) => each.id === edge)?.data!.wire;
@@ -289,7 +289,7 @@ function Flow() {
             onEdgesChange={(changes) => setCut((before) => { const now = new Set(before); for (const each of changes) if (each.type === "select") { if (each.selected) now.add(each.id); else now.delete(each.id); } return now; })}
             onEdgeClick={(event, edge) => { if (event.altKey) addDot(edge.data!.wire, { x: event.clientX, y: event.clientY }); }} onEdgeDoubleClick={(event, edge) => addDot(edge.data!.wire, { x: event.clientX, y: event.clientY })}
             onConnect={connect} onConnectEnd={connectEnd} isValidConnection={(each) => why(each) === ""} onNodeDoubleClick={(_, node) => { if (node.type === "card" && node.data.substeps) store.dive([node.data.name, node.data.substeps]); }}
-            deleteKeyCode={null} minZoom={0.05} maxZoom={2} zoomOnDoubleClick={false} onlyRenderVisibleElements={nodes.length > 60 && nodes.every((node) => node.measured)} connectionRadius={22} elevateNodesOnSelect={!boxes.length}
+            deleteKeyCode={null} minZoom={0.02} maxZoom={2} zoomOnDoubleClick={false} onlyRenderVisibleElements={nodes.length > 60 && nodes.every((node) => node.measured)} connectionRadius={22} elevateNodesOnSelect={!boxes.length}
             panOnDrag={[0, 1]} selectionKeyCode="Shift" multiSelectionKeyCode={["Shift", "Control", "Meta"]} colorMode={s.theme === "auto" ? "system" : s.theme} disableKeyboardA11y={false} proOptions={{ hideAttribution: true }}>
             <Background gap={24} size={1.2} color="var(--dots)" />
             <MiniMap pannable zoomable nodeColor={mapColour} ariaLabel="Map of the graph" />
@@ -311,6 +311,21 @@ function Flow() {
     const input = other.inputs.find((each) => each.name === from.port);
     return all.filter((kind) => kind.outputs.some((output) => !output.internal && !g.refusal(output, input, kinds)));
   }
+}
+
+interface Wired { wire: g.Wire; dots: a.Point[]; colour: string }
+
+/** Return the wires with what is drawn of them; as long as nothing of that changes, they are the same and are not drawn again. */
+function useWired(graph: JsonObject, level: g.Level, own: boolean): Wired[] {
+  const before = useRef<Wired[]>([]);
+  return useMemo(() => {
+    const { kinds } = get(), kindOf = kindLookup(get());
+    const now = g.wiresOf(graph, kindOf).map((wire): Wired => {
+      const output = kindOf(wire.source)?.outputs.find((each) => each.name === wire.output);
+      return { wire, dots: own ? a.dotsOf(g.entryOf(graph, wire.target), wire.port, g.wireText(graph, wire)) : [], colour: output ? kinds!.typeColour(output.type) : "#999" };
+    });
+    return same(now as never, before.current as never) ? before.current : (before.current = now);
+  }, [graph, level, own]);
 }
 
 /** React Flow wants names that are not empty. */
