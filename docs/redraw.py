@@ -90,6 +90,8 @@ FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)
 BY_HAND = {
     "blender_nodes.png": ("mpm_nodes/hosts/blender_addon/operators.py", r"def start_graph.*?\n\n\n"),
     "editor_view.jpg": ("docs/snowball.json", r".*"),
+    "editor_heat.jpg": ("mpm_nodes/editor/web/src/model/status.ts", r"export function heat.*?\n}"),
+    "editor_keys.jpg": ("mpm_nodes/editor/web/src/ui/CurvePane.tsx", r"function Curves.*"),
 }
 """Pictures of a window: what they show, and where it stands there."""
 OF_THE_EDITOR = {"editor.jpg": "samples/demo.json", "editor/cooking.jpg": "docs/snowball.json"}
