@@ -41,4 +41,4 @@ def test_a_thousand_nodes_are_moved_without_drawing_them_again(found):
     assert found["faults"] == []
     assert found["near"]["cards"] < 60
     assert found["near"]["again"] == 0 and found["whole"]["again"] == 0
-    assert found["touched"] == 1
+    assert found["touched"] <= 5  # the card, and wires that end at it
