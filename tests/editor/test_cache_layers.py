@@ -98,6 +98,31 @@ def test_shapes_have_the_look_of_their_material(revision):
         assert look["colour"][0] == pytest.approx(255 * (1.055 * jelly.colour[0] ** (1 / 2.4) - 0.055), abs=0.51)
 
 
+def test_parts_of_a_mesh_have_the_look_of_their_own_material(tmp_path):
+    """Of a stage of another program, in centimetres and Z up: a quad and a triangle of two materials, in metres and Y up."""
+    from pxr import Gf, Usd, UsdGeom, UsdShade
+
+    from usd_io.looks import add_material
+
+    stage = Usd.Stage.CreateNew(str(tmp_path / "other.usda"))
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.z)
+    UsdGeom.SetStageMetersPerUnit(stage, 0.01)
+    stage.SetStartTimeCode(1)
+    stage.SetEndTimeCode(2)
+    mesh = UsdGeom.Mesh.Define(stage, "/top/mesh")
+    mesh.CreatePointsAttr([Gf.Vec3f(*map(float, p)) for p in ((0, 0, 5), (10, 0, 5), (10, 10, 5), (0, 10, 5), (20, 0, 5))])
+    mesh.CreateFaceVertexCountsAttr([3, 4])
+    mesh.CreateFaceVertexIndicesAttr([1, 4, 2, 0, 1, 2, 3])
+    for name, face, look in (("quad", 1, "jelly"), ("corner", 0, "snow")):
+        part = UsdGeom.Subset.CreateGeomSubset(mesh, name, UsdGeom.Tokens.face, [face])
+        UsdShade.MaterialBindingAPI.Apply(part.GetPrim()).Bind(add_material(stage, f"/top/looks/{look}", find_look(look)))
+    stage.Save()
+    (mesh,) = frame(tmp_path / "other.usda")["meshes"]
+    assert np.allclose(mesh["box"], [[0.0, 0.05, -0.1], [0.2, 0.05, 0.0]])
+    assert [look["count"] for look in mesh["looks"]] == [6, 3] and mesh["matter"]
+    assert [look["roughness"] for look in mesh["looks"]] == pytest.approx([find_look(n).roughness for n in ("jelly", "snow")])
+
+
 def test_values_are_those_of_each_shape_and_of_all(revision):
     """Two clouds with the same masses: the span of the frame holds both."""
     head = frame(revision, attribute="mass")

@@ -43,6 +43,7 @@ def test_what_a_cache_holds_is_seen_picked_compared_and_moved(walking, tmp_path)
     assert found["marked"] > 20 and found["markedToo"] > 20
     assert "mass" in found["probe"] and "kg" in found["probe"]
     assert found["followed"] == found["apart"] and "cm to particle" in found["apart"]
+    assert found["turned"] > 0.01
     assert found["fixed"] == "fixed" and "to 0.2 kg" in found["legend"]
     assert found["wiped"] == 3
     assert found["before"] == 0.4 and found["after"] > 0.45 and found["keys"] == 2

@@ -79,6 +79,19 @@ try {
   await stage.press("Escape");
   await page.locator(".probe").waitFor({ state: "detached" });
 
+  // by keyboard: Enter picks what is in the middle, Shift with arrows turns the view
+  await page.locator('.timeline input[type="range"]').fill("3");
+  await drawn(3);
+  await stage.press("Enter");
+  await page.locator(".probe").waitFor();
+  await stage.press("Escape");
+  await page.locator(".probe").waitFor({ state: "detached" });
+  await drawn(3);
+  const seen = await pixels(page, part);
+  await stage.press("Shift+ArrowLeft");
+  await drawn(3);
+  found.turned = differs(await pixels(page, part), seen);
+
   // the ends of the colours are typed, and stay over frames
   await page.locator(".legend input").last().fill("0.2");
   await page.locator(".legend input").last().press("Enter");
@@ -86,8 +99,6 @@ try {
   found.legend = await page.locator(".legend").getAttribute("aria-label");
 
   // two cooks side by side, and with a wipe that the arrow keys move
-  await page.locator('.timeline input[type="range"]').fill("3");
-  await drawn(3);
   await select("Beside").selectOption({ label: "r001" });
   await page.locator('.stage[data-beside="3"]').waitFor();
   await drawn(3);

@@ -18,6 +18,8 @@ import { Slice, type SliceState } from "./view/Slice";
 import { Timeline } from "./view/Timeline";
 
 const MODES: [Mode, string, string][] = [["translate", "Move", "t"], ["rotate", "Turn", "r"], ["scale", "Scale", "e"]];
+/** What Shift with an arrow turns the view by [radians]. */
+const TURNS: Record<string, [number, number]> = { arrowleft: [-0.12, 0], arrowright: [0.12, 0], arrowup: [0, 0.12], arrowdown: [0, -0.12] };
 const NONE: ReadonlySet<string> = new Set();
 
 export function Viewer() {
@@ -88,8 +90,13 @@ export function Viewer() {
   useEffect(() => { view.current?.setMarks(places); }, [JSON.stringify(places), scale.metres]);
   const down = useRef([0, 0]);
   const pick = (event: React.MouseEvent) => {
-    if (!shown || !view.current?.surface.contains(event.target as Node) || handles.current?.hovered || Math.hypot(event.clientX - down.current[0], event.clientY - down.current[1]) > 4) return;
-    const box = host.current!.getBoundingClientRect(), found = view.current.pick(event.clientX - box.left, event.clientY - box.top), more = event.shiftKey;
+    if (!view.current?.surface.contains(event.target as Node) || handles.current?.hovered || Math.hypot(event.clientX - down.current[0], event.clientY - down.current[1]) > 4) return;
+    const box = host.current!.getBoundingClientRect();
+    pickAt(event.clientX - box.left, event.clientY - box.top, event.shiftKey);
+  };
+  const pickAt = (x: number, y: number, more: boolean) => {
+    const found = shown && view.current?.pick(x, y);
+    if (!shown) return;
     if (!found) { if (!more) setProbed([]); return; }
     if (found.side) return;
     api.particle(path, revision, shown.frame, found.layer, found.path, found.index).then((particle) => {
@@ -104,8 +111,11 @@ export function Viewer() {
       const target = event.target as HTMLElement, key = event.key.toLowerCase(), inView = host.current?.contains(target) ?? false;
       if (target.matches("input:not([type=range]), textarea, select, button, summary") || target.closest(".flow") || event.ctrlKey || event.metaKey || event.altKey) return;
       if (key === " ") { event.preventDefault(); play.toggle(); }
+      else if (inView && event.shiftKey && TURNS[key]) { event.preventDefault(); view.current?.turn(...TURNS[key]); }
       else if (key === "arrowleft" && target.getAttribute("role") !== "separator" && !target.matches("input")) play.go(now - 1);
       else if (key === "arrowright" && target.getAttribute("role") !== "separator" && !target.matches("input")) play.go(now + 1);
+      else if (inView && (key === "+" || key === "-")) view.current?.turn(0, 0, key === "+" ? 1.15 : 1 / 1.15);
+      else if (key === "enter" && target === host.current) pickAt(host.current.clientWidth * (other && compare === "beside" ? 0.25 : 0.5), host.current.clientHeight / 2, event.shiftKey);
       else if (key === "f") lookAt();
       else if (key === "home" && !target.matches("input")) view.current?.frameAll();
       else if (key === "escape" && probed.length) setProbed([]);
@@ -128,7 +138,7 @@ export function Viewer() {
           <label>Cook <select value={revision} onChange={(event) => choose(event.target.value)} disabled={!revisions.length}>{!revision && <option value="">none</option>}{[...new Set([...revisions, ...(revision ? [revision] : [])])].map((each) => <option key={each}>{each}</option>)}</select></label>
           <CompareWith other={other} onChange={setOther} />
           {other && <div className="choice" role="group" aria-label="How two cooks are compared">{(["beside", "wipe"] as const).map((each) => <button key={each} aria-pressed={compare === each} onClick={() => setCompare(each)}>{each === "beside" ? "side by side" : each}</button>)}</div>}
-          <label>Colour <select value={attribute} onChange={(event) => setAttribute(event.target.value)} disabled={!shown}><option value="">as it looks</option>{shown?.attributes.map((each) => <option key={each} value={each}>{each.replaceAll("_", " ")}</option>)}</select></label>
+          <label>Colour <select value={attribute} onChange={(event) => { setAttribute(event.target.value); setRange({ kind: "seen", fixed: [0, 1] }); }} disabled={!shown}><option value="">as it looks</option>{shown?.attributes.map((each) => <option key={each} value={each}>{each.replaceAll("_", " ")}</option>)}</select></label>
           <Layers layers={shown?.layers ?? []} on={on} counts={counts} toggle={toggle} size={size} setSize={setSize} guides={guides} setGuides={setGuides} grid={grid} setGrid={setGrid} />
           <Slice slice={slice} span={(axis) => { const [low, high] = view.current?.bounds() ?? []; return low && high ? [low.getComponent(axis), high.getComponent(axis)] : [0, 1]; }} onChange={setSlice} />
           <button onClick={() => view.current?.frameAll()} title="Home; F looks at what is picked">Frame all</button>

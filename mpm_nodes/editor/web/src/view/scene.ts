@@ -1,7 +1,7 @@
 /** The 3D view: shapes of one or two caches, guides, grid, marks and handles; drawn when something has changed, not all the time. */
 import {
   AmbientLight, Box3, BufferGeometry, Color, DepthTexture, DirectionalLight, GridHelper, Group, HemisphereLight, Line, LineBasicMaterial, Mesh, MeshBasicMaterial, type Object3D, PerspectiveCamera, Points, Scene,
-  SphereGeometry, Vector2, Vector3, Vector4, WebGLRenderer, WebGLRenderTarget,
+  Spherical, SphereGeometry, Vector2, Vector3, Vector4, WebGLRenderer, WebGLRenderTarget,
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { aim, fogOf } from "./fog";
@@ -196,6 +196,18 @@ export class View {
     this.placeGrid();
     this.tellScale();
     this.draw();
+  }
+
+  /** Turn the view about what is looked at [radians], or come nearer by a factor. */
+  turn(across: number, up: number, nearer = 1): void {
+    const { target } = this.controls, way = new Spherical().setFromVector3(this.camera.position.clone().sub(target));
+    way.theta += across;
+    way.phi -= up;
+    way.radius /= nearer;
+    this.camera.position.setFromSpherical(way.makeSafe()).add(target);
+    this.controls.update();
+    this.moves();
+    this.tellScale();
   }
 
   /** Return the box that is looked at: the matter with what is near it; floors reach far. */
