@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from editor_page import Page, driven
+from editor_page import driven
 
 from mpm_nodes import cli
 from mpm_nodes.editor.server import EditorServer, serve_in_background
@@ -44,7 +44,7 @@ def found(tmp_path: Path, told: dict[str, Any]) -> Iterator[dict[str, Any]]:
     server = EditorServer(tmp_path)
     vars(server.calls).update(told)
     thread = serve_in_background(server)
-    yield driven(Page(server), tmp_path, "demo.mjs") | {"folder": tmp_path}
+    yield driven("demo.mjs", server.url, tmp_path) | {"folder": tmp_path}
     server.shutdown()
     server.close()
     thread.join(5.0)
