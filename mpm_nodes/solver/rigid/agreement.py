@@ -49,7 +49,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class _State:
+class _Attempt:
     """Where the search is: d, and by how much it is off, both times the bodies' reach, flat [m/s]; J; whether that is nothing."""
 
     change: np.ndarray
@@ -76,7 +76,7 @@ def agree(bodies: RigidBodies, solved: Callable[[np.ndarray], np.ndarray], step:
     reach = np.stack([np.ones(count), world.reach], axis=1).repeat(3, axis=1)
     solves, cell_speed = 0, step.cell_size / step.dt
 
-    def at(change: np.ndarray) -> _State:
+    def at(change: np.ndarray) -> _Attempt:
         nonlocal solves
         solves += 1
         twist = change.reshape(count, 6) / reach
@@ -85,9 +85,9 @@ def agree(bodies: RigidBodies, solved: Callable[[np.ndarray], np.ndarray], step:
         now = world.twists()
         off = (now - alone - twist) * reach
         speed = max(np.abs(alone * reach).max(), np.abs(now * reach).max())
-        return _State(change, off.ravel(), impulses, bool(np.abs(off).max() <= max(AGREED * speed, NEAR * cell_speed)))
+        return _Attempt(change, off.ravel(), impulses, bool(np.abs(off).max() <= max(AGREED * speed, NEAR * cell_speed)))
 
-    def measured(state: _State) -> np.ndarray:
+    def measured(state: _Attempt) -> np.ndarray:
         held, each = np.zeros((count, 6, count, 6)), np.arange(count)
         for k in range(6):
             # a body is moved against what pushes it: contacts then hold on
