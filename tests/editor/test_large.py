@@ -32,7 +32,7 @@ def found(page, project, monkeypatch) -> dict:
     """What `large.mjs` found; the check, which takes as long as the command line needs, is left out."""
     (project / "shot.json").write_text(json.dumps(large(1000)))
     monkeypatch.setattr(page.server.calls, "check", lambda given: {"problems": []})
-    return driven(page, project, "large.mjs")
+    return driven("large.mjs", page.server.url, project)
 
 
 def test_a_thousand_nodes_are_moved_without_drawing_them_again(found):

@@ -10,7 +10,7 @@ from editor_page import driven
 def found(page, project) -> dict:
     """What `start.mjs` found, in a page without a graph."""
     page.server.calls.graph = ""
-    return driven(page, project, "start.mjs")
+    return driven("start.mjs", page.server.url, project)
 
 
 def test_a_material_is_a_click_away_and_nodes_are_found_by_what_artists_call_them(found):
