@@ -40,7 +40,7 @@ from mpm_nodes.materials.looks import find_look, looks_of
 from mpm_nodes.nodes.bodies import Body, marks
 from mpm_nodes.nodes.collider_files import point_codes
 from mpm_nodes.nodes.colours import COLOUR, GLOW, shown_colours
-from mpm_nodes.nodes.libraries import OPENUSD
+from mpm_nodes.nodes.libraries import OPENUSD, refuse_without_openvdb
 from mpm_nodes.regular_files import check_utf8
 
 
@@ -72,6 +72,8 @@ def _estimate(told: PreflightContext) -> dict[str, Any]:
 
     if not any(told.inputs.get(port) for port in ("particles", "mesh", "volumes", "colliders")):
         raise OutputError(NOT_WIRED)
+    if told.inputs.get("volumes"):
+        refuse_without_openvdb("write_cache.volumes")
 
     columns = marks(told, "particles")["columns"] if told.inputs.get("particles") else None
     if columns is not None:

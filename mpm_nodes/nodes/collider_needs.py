@@ -14,7 +14,7 @@ from mpm_nodes.nodes.collider_files import open_meshes, shot_codes, stamp
 from mpm_nodes.nodes.collider_meshes import COARSEST, MeshOptions, Solid, keys_of, voxels_moved
 from mpm_nodes.nodes.collider_motion import key_frames
 from mpm_nodes.nodes.collider_volumes import sequence_files, vdb_body
-from mpm_nodes.nodes.libraries import OPENUSD, OPENVDB
+from mpm_nodes.nodes.libraries import OPENUSD, OPENVDB, refuse_without_openvdb
 from mpm_nodes.nodes.start_inside import DEEP, SHOWS, Distances, solids_of
 
 LEAF_EDGE, LEAVES = 8, 2.2
@@ -101,8 +101,9 @@ def volume_needs(told: PreflightContext) -> dict[str, Any]:
     Where that one cannot be read the needs are unknown: the node itself says why, at the frame that lacks it.
 
     Raises:
-        InputError: The one file cannot be read, or holds no level set of that name.
+        InputError: OpenVDB is not installed; the one file cannot be read, or holds no level set of that name.
     """
+    refuse_without_openvdb("collide_vdb")
     knobs, settings, path = told.knobs, told.settings, told.knobs["path"]
     how = (knobs["grid"], knobs["velocity_grid"], knobs["scale"], knobs["resample"])
     if not knobs["sequence"]:

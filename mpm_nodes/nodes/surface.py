@@ -17,7 +17,7 @@ from mpm_nodes.nodes.bodies import marks
 from mpm_nodes.nodes.colours import COLOUR
 from mpm_nodes.nodes.derived import column, known_as, own_name, refuse_unknown
 from mpm_nodes.nodes.dressing import dressed, with_columns
-from mpm_nodes.nodes.libraries import OPENVDB
+from mpm_nodes.nodes.libraries import OPENVDB, refuse_without_openvdb
 from mpm_nodes.nodes.looks import REST, SECOND_REST
 from mpm_nodes.nodes.particle_surface import MOST, Shape, holding, level_set_of, volumes_of
 
@@ -61,6 +61,7 @@ def _edge(told: PreflightContext, default: float = 1.0) -> float:
 
 
 def _surfaced(told: PreflightContext) -> dict[str, Any]:
+    refuse_without_openvdb("surface_particles")
     refuse_unknown("surface_particles.attributes", told, *told.knobs["attributes"])
     if scale := told.knobs["radius_attribute"]:
         refuse_unknown("surface_particles.radius_attribute", told, scale)

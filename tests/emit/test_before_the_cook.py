@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes import Graph
-from mpm_nodes.data import Material, MpmNodesError
+from mpm_nodes.data import InputError, Material, MpmNodesError
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.plan import preflight
 from mpm_nodes.graph.plan.plan import plan_graph
@@ -17,6 +17,7 @@ from mpm_nodes.materials.library import LIBRARY, named_material
 from mpm_nodes.materials.moduli import moduli
 from mpm_nodes.nodes.bodies import Body
 from mpm_nodes.nodes.own_weight import weight_warnings
+from usd_io import openvdb_module
 
 DOCS, SAMPLES = (Path(__file__).parents[2] / name for name in ("docs", "samples"))
 
@@ -366,3 +367,23 @@ def test_drops_count_for_the_frames_that_they_are_there():
     found = preflight.estimate(plan_graph(graph), 1)
     each = found["body"]["particles"]
     assert found["drops"]["particles"] == 3 * each and found["drops"]["mean_particles"] == int(1.8 * each)
+
+
+@pytest.mark.parametrize("port", ["mesh", "volumes", "collider"])
+def test_a_missing_openvdb_is_told_before_the_cook(monkeypatch, port):
+    """A surface, volumes that are written and a collider from a file each name the node that needs it, and what to install."""
+
+    def absent():
+        raise InputError(f"OpenVDB: none; {openvdb_module.openvdb_cure()}")
+
+    graph = scene("jelly", 0.2)
+    if port == "mesh":
+        graph.add("surface_particles", "skin", particles="solve.particles")
+    elif port == "volumes":
+        fog = graph.add("density_volume", "fog", particles="solve.particles")
+        graph.add("write_cache", "skin", volumes=[fog])
+    else:
+        graph.add("collide_vdb", "skin", path="none.####.vdb", sequence=True)
+    monkeypatch.setattr(openvdb_module, "find_openvdb", absent)
+    with pytest.raises(MpmNodesError, match=r"(?s)skin.*OpenVDB.*install"):
+        preflight.estimate(plan_graph(graph), graph.settings.start)

@@ -104,6 +104,20 @@ DEFECTS = (
         "tests/solver/test_metering.py::test_an_opening_is_a_stencil_and_carries_the_same_volume",
     ),
     Defect(
+        "volumes are written without a word on the library that they need",
+        "mpm_nodes/nodes/caches.py",
+        'refuse_without_openvdb("write_cache.volumes")',
+        "pass",
+        f"{_BEFORE}::test_a_missing_openvdb_is_told_before_the_cook[volumes]",
+    ),
+    Defect(
+        "a sequence of level sets says nothing of the library that reads it",
+        "mpm_nodes/nodes/collider_needs.py",
+        'refuse_without_openvdb("collide_vdb")',
+        "pass",
+        f"{_BEFORE}::test_a_missing_openvdb_is_told_before_the_cook[collider]",
+    ),
+    Defect(
         "own weight hardly counts",
         "mpm_nodes/nodes/own_weight.py",
         "weight = body.material.density * strength * height",
