@@ -105,6 +105,7 @@ try {
   // a file that was removed is told, once, and can be written again
   unlinkSync(`${folder}/shot.json`);
   await page.locator(".conflict").waitFor({ timeout: 10000 });
+  found.removed = await page.locator(".conflict button").allInnerTexts();
   await page.locator(".conflict button", { hasText: "Later" }).click();
   for (let n = 0; n < 2; n++) await page.waitForResponse((each) => each.url().endsWith("/api/digest")); // it has looked again
   found.nagged = await count(".conflict");
@@ -124,6 +125,25 @@ try {
     await page.locator(".toast", { hasText: why }).waitFor();
     (found.names ??= []).push(await count(".editor"));
   }
+
+  // the first node stays where it was put
+  await page.locator(".begin form input").fill("fresh");
+  await page.locator(".begin form button").click();
+  const pane = await page.locator(".react-flow__pane").boundingBox(), at = [pane.x + 200, pane.y + 60];
+  await page.mouse.dblclick(...at);
+  await page.locator(".palette input").fill("box emitter");
+  await page.keyboard.press("Enter");
+  await node("box").waitFor();
+  await page.locator(".status summary.bad").waitFor({ timeout: 30000 }); // the view has settled
+  const put = await node("box").boundingBox();
+  found.put = Math.hypot(put.x - at[0], put.y - at[1]);
+  await page.locator(".bar button").first().click();
+
+  // lengths beyond what can be drawn leave the view as it is
+  await open("huge.json");
+  await node("ball").waitFor();
+  found.scale = await page.locator(".scale").innerText();
+  await page.locator(".bar button").first().click();
 
   // a graph of unknown nodes that cannot be brought up to date is checked all the same
   await page.reload();

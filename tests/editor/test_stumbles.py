@@ -23,6 +23,8 @@ def found(page, project: Path) -> dict:
     odd = nodes | {"alien": {"type": "no_such"}, "ball": nodes["ball"] | {"wat": 1}}
     mesh = {"type": "emit_mesh", "knobs": {"path": "gone.usda"}, "inputs": {"material": "jelly"}}
     (project / "odd.json").write_text(json.dumps(GRAPH | {"nodes": odd}))
+    huge = {"radius": 1e300, "centre": [1e300, -1e22, 0]}
+    (project / "huge.json").write_text(json.dumps(GRAPH | {"nodes": nodes | {"far": nodes["ball"] | {"knobs": huge}}}))
     (project / "missing.json").write_text(json.dumps(GRAPH | {"nodes": nodes | {"ball": mesh}}))
     command = ["node", str(Path(__file__).with_name("stumbles.mjs")), page.server.url, str(project), str(WEB)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
@@ -41,7 +43,9 @@ def test_nothing_that_was_done_is_lost_and_there_is_a_way_on(found):
     assert (found["crumbs"], found["levels"], found["trapped"]) == (1, 1, 0)
     assert found["moved"]
     assert found["nagged"] == 0 and found["kept"] == 0.23
+    assert found["removed"] == ["Write it again", "Later"]
     assert found["names"] == [0, 0]
+    assert found["put"] < 3.0 and found["scale"] == "20 cm"
     assert "problem" in found["problems"] and "gone.usda" in found["missing"]
 
 

@@ -53,7 +53,8 @@ try {
   await page.locator(".palette li", { hasText: found.offer }).click();
   await page.waitForFunction(() => document.querySelectorAll(".react-flow__edge").length === 5);
   await save();
-  const through = file().nodes.fall.inputs.sources;
+  const through = file().nodes.fall.inputs.sources, into = file().nodes[through[0].split(".")[0]];
+  found.room = ["fall", "writer"].map((name) => file().nodes[name].position[0] - into.position[0]);
   found.through = [through.length, Object.values(file().nodes[through[0].split(".")[0]].inputs).flat().includes("ball")];
   await undo();
   await page.waitForFunction(() => document.querySelectorAll(".react-flow__edge").length === 4);

@@ -111,7 +111,7 @@ function Conflict() {
       <span>{conflict ? `${path} was changed on disk since it was read. Nothing has been overwritten.` : `There is no longer a file ${path} on disk.`}</span>
       {conflict && <button onClick={() => void store.compare()}>Show what differs</button>}
       {conflict && <button onClick={() => void store.open(path)}>Read it again, without my changes</button>}
-      <button onClick={() => void store.save(conflict)}>Write mine over it</button>
+      <button onClick={() => void store.save(conflict)}>{conflict ? "Write mine over it" : "Write it again"}</button>
       <button onClick={store.putOff}>Later</button>
     </div>
   );

@@ -24,6 +24,8 @@ import { withDot, type WireEdge, WireLine } from "./WireEdge";
 const ACROSS = 6;
 /** Zoom below which only names are drawn: the rest could not be read. */
 const FAR = 0.38;
+/** What is left between a node that is put into a wire and the next one. */
+const ROOM = 50;
 /** Thinnest wire on the screen [px]. */
 const THIN = 1.7;
 const NODE_TYPES = { card: NodeCard, frame: FrameBox, note: NoteBox }, EDGE_TYPES = { wire: WireLine };
@@ -76,6 +78,7 @@ function Flow() {
   // a graph that is opened, or dived into, is seen whole
   useEffect(() => {
     const key = `${s.path}|${s.level.join("/")}`;
+    if (!names.length && !boxes.length) fitted.current = key; // what is added to it stays where it was put
     if (fitted.current !== key && nodes.length && nodes.every((node) => node.measured)) { fitted.current = key; void flow.fitView({ padding: 0.15, maxZoom: 1.1 }); }
   }, [nodes, s.path, s.level]);
 
@@ -185,13 +188,18 @@ function Flow() {
   const askHere = () => { const box = host.current!.getBoundingClientRect(); ask(pointer.current.x || box.left + 200, pointer.current.y || box.top + 100); };
 
   const withPlaces = (each: Parameters<typeof g.moved>[0]) => (unplaced(each) ? g.moved(each, placesNow.current) : each);
+  /** Move a node, and what comes after it, so far to the right that its left edge is at `left`; what stands there already stays. */
+  const withRoom = (each: Parameters<typeof g.moved>[0], first: string, left: number) => {
+    const at = placesNow.current, by = Math.round(left - at.get(first)![0]), later = names.filter((one) => one === first || g.reaches(wires, first, one));
+    return by <= 0 ? each : g.moved(g.movedDots(each, wires, new Set(later), by, 0), new Map(later.map((one) => [one, [at.get(one)![0] + by, at.get(one)![1]]])));
+  };
   const add = (kind: Kind) => {
     const { place, from, wire } = search!, { graph: shown } = shownGraph(get());
     const wanted = kind.id.replace(/^(material|emit|collide|force|field)_/, ""), free = g.freeName(shown, wanted, kinds.spec.reserved_names);
     const x = Math.round(place.x), y = Math.round(-place.y);
     editGraph((each) => {
       let made = g.addNode(withPlaces(each), kind, free, [x, y === 0 && x === 0 ? 1 : y]);
-      if (wire) made = g.inserted(made, wire, free, kind, kindOf, kinds);
+      if (wire) made = withRoom(g.inserted(made, wire, free, kind, kindOf, kinds), wire.target, x + WIDTH + ROOM);
       if (from) {
         const other = kindOf(from.node), input = from.isOutput ? kind.inputs.find((port) => !g.refusal(other?.outputs.find((out) => out.name === from.port), port, kinds)) : other?.inputs.find((port) => port.name === from.port);
         const output = from.isOutput ? from.port : kind.outputs.find((out) => !out.internal && !g.refusal(out, input, kinds))?.name;

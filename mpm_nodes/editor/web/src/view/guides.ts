@@ -11,6 +11,8 @@ const SHAPES: Record<string, (read: Reader) => BufferGeometry> = {
   capsule: (read) => new CapsuleGeometry(read.number("radius"), read.number("length"), 4, 12),
   plane: (read) => { const side = read.number("shown_size") || 2; return new PlaneGeometry(side, side).rotateX(-Math.PI / 2); },
 };
+/** Largest length of an outline [m]. */
+const FARTHEST = 1e6;
 /** Files' shapes are not read here: a cross marks where they are moved from. */
 const CROSS = () => new BoxGeometry(0.1, 0.1, 0.1);
 export type Mode = "translate" | "rotate" | "scale";
@@ -33,6 +35,9 @@ function readerOf(document: JsonObject, name: string, kind: Kind, frame: number)
   return new Reader(knobsOf(entryOf(document, name)), new Map(kind.knobs.map((knob) => [knob.name, knob.default])), frame);
 }
 
+/** Whether a body is larger, or farther away, than lengths that single precision can draw beside metres. */
+const tooFar = (read: Reader, place: string) => [...["radius", "length", "shown_size"].map((each) => read.number(each)), ...read.vector("size"), ...read.vector(place || "centre")].some((part) => !(Math.abs(part) < FARTHEST));
+
 /** Return the knob that places a body of a kind, "" where it has none. */
 const placeKnob = (read: Reader): string => ["centre", "translation", "translate"].find((name) => read.has(name)) ?? "";
 
@@ -43,6 +48,7 @@ export function guidesOf(document: JsonObject, kinds: Kinds, frame: number): Obj
     if (!kind || !["emit", "collide"].includes(family)) continue;
     const read = readerOf(document, name, kind, frame), place = placeKnob(read);
     if (!SHAPES[shape] && !place) continue;
+    if (tooFar(read, place)) continue; // the view could not show anything else beside it
     const solid = (SHAPES[shape] ?? CROSS)(read), plain = shape !== "sphere" && shape !== "capsule";
     const lines = new LineSegments(plain ? new EdgesGeometry(solid) : new WireframeGeometry(solid), new LineBasicMaterial({ color: family === "emit" ? 0x4fb3d9 : 0xc98f4a, transparent: true, opacity: plain ? 0.9 : 0.35 }));
     solid.dispose();
