@@ -1,6 +1,6 @@
 // What a cook says of nodes, in Chromium: node cooked.mjs URL FOLDER WEB; prints one JSON line of what was found.
 import { createRequire } from "node:module";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 
 const [url, folder, web] = process.argv.slice(2);
 const { chromium } = createRequire(`${web}/`)("playwright-core");
@@ -68,6 +68,13 @@ try {
   await page.waitForFunction(() => document.querySelectorAll(".card.cooked").length === 2);
   found.here = await states();
   await picture("here");
+
+  // a cache that is removed while it is shown
+  rmSync(`${folder}/shot_cache`, { recursive: true });
+  const cooks = page.locator(".over.top select").first();
+  await page.locator(".over.top label", { hasText: "Colour" }).locator("select").selectOption("velocity"); // frames with it are not held
+  await page.waitForFunction(() => !document.querySelector(".over.top select").value, null, { timeout: 60000 });
+  found.gone = await cooks.inputValue();
 } catch (error) {
   found.error = String(error.stack ?? error);
   await picture("failed").catch(() => {});

@@ -32,6 +32,18 @@ try {
   found.seconds = (Date.now() - begun) / 1000;
   found.points = Number(await page.locator(".stage").getAttribute("data-points"));
   await picture("quick");
+  // it is seen whole where it has fallen to
+  await page.waitForFunction(() => Number(document.querySelector(".stage").dataset.frame) >= 6 && document.querySelector(".stage").dataset.drawn === document.querySelector(".stage").dataset.frame, null, { timeout: 120000 });
+  const stage = await page.locator(".stage").boundingBox();
+  const red = async (rows) => page.evaluate(async (bytes) => {
+    const image = await createImageBitmap(new Blob([new Uint8Array(bytes)])), canvas = new OffscreenCanvas(image.width, image.height).getContext("2d");
+    canvas.drawImage(image, 0, 0);
+    const { data } = canvas.getImageData(0, 0, image.width, image.height);
+    let count = 0;
+    for (let n = 0; n < data.length; n += 4) if (data[n] > 60 && data[n] > 2 * data[n + 1] && data[n] > 2 * data[n + 2]) count++;
+    return count;
+  }, [...await page.screenshot({ clip: { ...stage, y: stage.y + stage.height - rows, height: rows } })]);
+  found.seen = [await red(stage.height), await red(4)];
   await page.locator(".bar button", { hasText: "Stop" }).click({ timeout: 1000 }).catch(() => {}); // where it is not over
   await page.locator(".bar button", { hasText: "Resume" }).waitFor({ timeout: 60000 });
   found.written = JSON.parse(readFileSync(`${folder}/jelly.json`, "utf-8")).nodes.body.type;

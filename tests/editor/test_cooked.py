@@ -22,3 +22,4 @@ def test_a_cook_is_told_on_the_nodes(found):
     assert len(found["stages"]) == 14 and "move_particles" in found["fused"]
     assert found["points"] > 100
     assert found["here"] == {"jelly": "cooked", "ball": "cooked", "ground": "", "writer": ""}
+    assert found["gone"] == ""

@@ -416,7 +416,8 @@ function takeEvent(event: CookEvent): void {
     const said = text(event.said);
     cook.fault = !["done", "cancelled"].includes(text(event.name));
     cook.status = cook.fault && said ? said.split("\n").at(-1)!.replace(/^mpm-nodes: (error|defect): /, "") : text(event.message);
-    if (said) log("error", said);
+    // what the last event has said is not said twice
+    if (said && said.replace(/^mpm-nodes: (error|defect): /, "").trim() !== cook.log.at(-1)?.text.trim()) log("error", said);
     if (event.name === "invalid" || event.name === "diverged") cook.failed ||= /^(?:mpm-nodes: error: )?\s*([^\s.,:]+)[.,:]/m.exec(text(event.said))?.[1] ?? "";
     void lookForRevisions();
   }

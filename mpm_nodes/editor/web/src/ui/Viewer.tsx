@@ -70,7 +70,8 @@ export function Viewer() {
   useEffect(() => { if (shown) setGuides(false); }, [shown === null]); // outlines of what will be emitted hide what has been
   useEffect(() => {
     if (!graph || !kinds || !view.current || !handles.current || handles.current.dragging) return;
-    const outlines = guidesOf(graph, kinds, at).filter((each) => guides || each.userData.node === chosen), outline = outlines.find((each) => each.userData.node === chosen);
+    const outlines = guidesOf(graph, kinds, at), outline = outlines.find((each) => each.userData.node === chosen);
+    for (const each of outlines) each.visible = guides || each === outline; // floors that are not drawn are looked at all the same
     handles.current.attach(null, mode);
     view.current.showGuides(outlines);
     view.current.setVisible(true, grid);
@@ -133,6 +134,7 @@ export function Viewer() {
         data-frame={shown?.frame} data-points={points} data-draft={shown ? isDraft(shown) : undefined} data-beside={beside?.frame} data-layers={shown?.shown.length}>
         {failed && <p className="hint">{failed}</p>}
         {!failed && !revision && <p className="hint">Nothing is cooked yet: ▶ Cook shows frames here as they finish.</p>}
+        {!failed && revision && play.empty && !cook.running && <p className="hint">{revision} has no whole frame: Resume goes on with it.</p>}
         {other && beside && <Border compare={compare} share={share} setShare={setShare} names={[revision, other.path === path ? other.revision : `${other.path.replace(/\.json$/, "")} ${other.revision}`]} />}
         <div className="over top">
           <label>Cook <select value={revision} onChange={(event) => choose(event.target.value)} disabled={!revisions.length}>{!revision && <option value="">none</option>}{[...new Set([...revisions, ...(revision ? [revision] : [])])].map((each) => <option key={each}>{each}</option>)}</select></label>

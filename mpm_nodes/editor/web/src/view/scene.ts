@@ -187,7 +187,7 @@ export class View {
     const away = this.camera.position.clone().sub(this.controls.target).normalize();
     const half = Math.atan(Math.tan((this.camera.fov * Math.PI) / 360) * Math.min(1, this.camera.aspect));
     this.controls.target.copy(centre);
-    this.camera.position.copy(centre).addScaledVector(away, (0.9 * reach) / Math.sin(half));
+    this.camera.position.copy(centre).addScaledVector(away, (1.05 * reach) / Math.sin(half));
     const whole = Math.max(low.distanceTo(high) / 2, reach);
     this.camera.near = Math.min(reach / 50, whole / 500);
     this.camera.far = whole * 200;

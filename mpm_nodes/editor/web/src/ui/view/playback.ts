@@ -1,7 +1,7 @@
 /** Which frame is shown, of one cook or of two: asked for, scrubbed, played, or the newest of a cook that runs. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { api } from "../../api";
-import { type CookState, tell } from "../../store";
+import { type CookState, lookForRevisions, tell } from "../../store";
 import { type Frame, isDraft, type Span, unpack } from "../../view/frame";
 import { Source } from "../../view/source";
 import type { Other } from "./Compare";
@@ -11,13 +11,15 @@ const SETTLED = 160, AHEAD = 8;
 
 export interface Playback {
   shown: Frame | null; beside: Frame | null; now: number; first: number; last: number; fps: number; playing: boolean; rate: number | null; span: Span | undefined;
+  /** Whether there is no frame that could be shown. */
+  empty: boolean;
   has: (frame: number) => boolean; go: (frame: number, scrubbing?: boolean) => void; toggle: () => void;
 }
 
 interface Given { path: string; revision: string; other: Other | null; cook: CookState; layers: string[] | null; attribute: string; known: boolean }
 
 export function usePlayback({ path, revision, other, cook, layers, attribute, known }: Given): Playback {
-  const [shown, setShown] = useState<Frame | null>(null), [beside, setBeside] = useState<Frame | null>(null), [wanted, setWanted] = useState<number | null>(null), [playing, setPlaying] = useState(false), [, setLoaded] = useState(0), [rate, setRate] = useState<number | null>(null);
+  const [shown, setShown] = useState<Frame | null>(null), [beside, setBeside] = useState<Frame | null>(null), [wanted, setWanted] = useState<number | null>(null), [playing, setPlaying] = useState(false), [, setLoaded] = useState(0), [rate, setRate] = useState<number | null>(null), [empty, setEmpty] = useState(false);
   const source = useSource(path, revision, () => setLoaded((n) => n + 1)), second = useSource(other?.path ?? "", other?.revision ?? "", () => setLoaded((n) => n + 1));
   source.choose(layers, attribute);
   second.choose(layers, attribute);
@@ -26,7 +28,7 @@ export function usePlayback({ path, revision, other, cook, layers, attribute, kn
   // a cook may write a revision again, after its folder was removed or from a frame on: what was read of it before is old
   useEffect(() => { source.clear(); second.clear(); }, [cook.number]);
   // another cook is another cache: nothing of the last one stays
-  useEffect(() => { setShown(null); setWanted(null); setPlaying(false); newest.current = true; }, [path, revision]);
+  useEffect(() => { setShown(null); setEmpty(false); setWanted(null); setPlaying(false); newest.current = true; }, [path, revision]);
 
   const done = cook.path === path && cook.revision === revision ? cook.last : null, waits = !revision || (cook.running && cook.revision === revision && cook.path === path && done === null);
   // the frame that is asked for last is the one that is shown: some of its points first, where it has many
@@ -34,10 +36,10 @@ export function usePlayback({ path, revision, other, cook, layers, attribute, kn
     if (waits) { setShown(null); return; } // no frame is whole yet
     let clock = 0, gone = false;
     const some = playing ? !source.keepsUp(shown?.fps ?? 24) : scrubbed.current > 0 || !source.quick;
-    const failing = (error: unknown) => { if (!cook.running && !gone) { setShown(null); if (known) tell(error); } };
+    const failing = (error: unknown) => { if (!cook.running && !gone) { setShown(null); setEmpty(true); if (known) { tell(error); void lookForRevisions().catch(tell); } } };
     source.want(wanted, some).then((frame) => {
       if (gone || !frame) return;
-      setShown(frame);
+      setShown(frame); setEmpty(false);
       if (isDraft(frame) && !playing) clock = window.setTimeout(() => source.want(frame.frame, false).then((all) => { if (!gone && all) setShown(all); }, failing), Math.max(0, scrubbed.current + SETTLED - performance.now()));
     }, failing);
     return () => { gone = true; clearTimeout(clock); };
@@ -74,7 +76,7 @@ export function usePlayback({ path, revision, other, cook, layers, attribute, kn
     return () => clearTimeout(clock);
   }, [playing, shown, last]);
 
-  return { shown, beside, now, first, last, fps, playing, rate, span: source.span, has: (frame) => source.has(frame), go, toggle: useCallback(() => setPlaying((was) => !was), []) };
+  return { shown, beside, now, first, last, fps, playing, rate, span: source.span, empty, has: (frame) => source.has(frame), go, toggle: useCallback(() => setPlaying((was) => !was), []) };
 }
 
 /** Return the frames of a revision; what was read of the last one is forgotten. */
