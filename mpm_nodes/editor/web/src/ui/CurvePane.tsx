@@ -3,6 +3,7 @@ import * as g from "../model/graph";
 import { type Json, oneLine } from "../model/json";
 import { frameOf, heights, inSteps, isKeyed, type Keyed, sampled, step, ticks, withChangedKey, withHeight, withKey, withoutKey } from "../model/keys";
 import type { Knob } from "../model/spec";
+import { unitText } from "../model/units";
 import * as store from "../store";
 import { get, kindLookup, set, shownGraph, useStore } from "../store";
 import { Icon } from "./Icon";
@@ -21,7 +22,7 @@ export function CurvePane() {
   const head = (
     <>
       <label>Keys of <select value={at ? keyed.indexOf(at) : ""} onChange={(event) => choose(Number(event.target.value))}>{!at && <option value="">no knob</option>}{keyed.map((each, n) => <option key={n} value={n}>{each.node} · {each.knob.label}</option>)}</select></label>
-      {at && <span className="unit">{at.knob.unit}</span>}
+      {at && <span className="unit">{unitText(at.knob.unit)}</span>}
     </>
   );
   return (
@@ -97,7 +98,7 @@ function Curves({ knob, node, value: given, readOnly, head }: Props) {
     onPointerUp: () => { drag.current = null; if (draft && oneLine(draft) !== oneLine(given)) put(draft); setDraft(null); },
     onKeyDown: (event: React.KeyboardEvent) => keys(event, m, c), onFocus: () => setChosen(m),
   };
-  const told = (m: number, c: number) => `frame ${frameOf(value.keys[m])}: ${menu ? menu[heights(value.keys[m][1], knob)[0]] : `${digits(heights(value.keys[m][1], knob)[c])} ${knob.unit}`}`;
+  const told = (m: number, c: number) => `frame ${frameOf(value.keys[m])}: ${menu ? menu[heights(value.keys[m][1], knob)[0]] : `${digits(heights(value.keys[m][1], knob)[c])} ${unitText(knob.unit)}`}`;
   const all_ = () => { if (confirm(`Remove the ${value.keys.length} keys of ${knob.label}? It gets one value, that at frame ${frame ?? first}.`)) put(sampled(value, frame ?? first)); };
   return (
     <>

@@ -6,6 +6,7 @@ import { isObject, type Json, oneLine, parse, same } from "../model/json";
 import { keyOf } from "../model/keymap";
 import { frameOf, inSteps, isKeyed, type Keyed, sampled, withChangedKey, withKey, withoutKey } from "../model/keys";
 import type { Knob } from "../model/spec";
+import { unitText } from "../model/units";
 import * as store from "../store";
 import { editGraph, kindLookup, placeOf, problemsOf, say, set, shownGraph, useStore } from "../store";
 import { BoxPanel, Swatches } from "./Boxes";
@@ -90,7 +91,7 @@ export function KnobRow({ knob, value, problems, focused, readOnly, node, onChan
   return (
     <div className={`knob${changed ? " changed" : ""}${problems.length ? " failing" : ""}${readOnly ? " fixed" : ""}`} ref={row} data-knob={knob.name}>
       <div className="knob-head">
-        <label htmlFor={`knob-${knob.name}`} title={knob.doc}>{knob.label}{knob.unit && <span className="unit"> {knob.unit}</span>}</label>
+        <label htmlFor={`knob-${knob.name}`} title={knob.doc}>{knob.label}{knob.unit && <span className="unit"> {unitText(knob.unit)}</span>}</label>
         {knob.keyable && !readOnly && shown !== null && (
           <button className="diamond" title={here >= 0 ? `Take away the key at frame ${frame}` : `Key at frame ${frame}`} aria-pressed={here >= 0} onClick={toggle}><Icon d="M8 3l5 5-5 5-5-5z" /><span className="sr">Key of {knob.label} at frame {frame}</span></button>
         )}

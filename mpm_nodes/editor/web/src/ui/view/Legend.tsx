@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { digits } from "../../model/units";
+import { digits, unitText } from "../../model/units";
 import type { Span } from "../../view/frame";
 import { GRADIENT } from "../../view/ramp";
 
@@ -11,8 +11,8 @@ interface Props { name: string; unit: string; range: Span; kind: RangeKind; onCh
 /** The colours with what they stand for: of all that was seen, of this frame, or between two values that are typed. */
 export function Legend({ name, unit, range, kind, onChange }: Props) {
   return (
-    <figure className="legend" aria-label={`Colours from ${range[0]} to ${range[1]} ${unit}`}>
-      <figcaption>{name.replaceAll("_", " ")}{unit && ` [${unit}]`}
+    <figure className="legend" aria-label={`Colours from ${range[0]} to ${range[1]} ${unitText(unit)}`}>
+      <figcaption>{name.replaceAll("_", " ")}{unit && ` [${unitText(unit)}]`}
         <select aria-label="What the colours span" value={kind} onChange={(event) => onChange({ kind: event.target.value as RangeKind, fixed: range })}>
           <option value="seen">all seen</option><option value="frame">this frame</option><option value="fixed">fixed</option>
         </select>

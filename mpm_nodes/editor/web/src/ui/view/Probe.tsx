@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useState } from "react";
 import { api, type History, type Particle } from "../../api";
-import { digits, length } from "../../model/units";
+import { digits, length, unitText } from "../../model/units";
 import { tell } from "../../store";
 import type { Triple } from "../../view/frame";
 import { Icon } from "../Icon";
@@ -50,7 +50,7 @@ export function Probe({ probed, histories, frame, attribute, attributes, setAttr
       {second && <p className="apart">{apart === null ? "They are not both in this frame." : <>{length(apart)} to {second.id === null ? `point ${second.index}` : `particle ${second.id}`}</>}</p>}
       <table><tbody>
         <tr><th scope="row">position</th><td>{first.place.map(digits).join("  ")}</td><td>m</td></tr>
-        {first.values.filter(({ name }) => name !== "id").map(({ name, unit, value }) => <tr key={name}><th scope="row">{name.replaceAll("_", " ")}</th><td>{[value].flat().map(digits).join("  ")}</td><td>{unit}</td></tr>)}
+        {first.values.filter(({ name }) => name !== "id").map(({ name, unit, value }) => <tr key={name}><th scope="row">{name.replaceAll("_", " ")}</th><td>{[value].flat().map(digits).join("  ")}</td><td>{unitText(unit)}</td></tr>)}
       </tbody></table>
       {first.id === null ? <p className="note">Without the attribute id a particle cannot be followed: name it in write_cache.attributes.</p> : (
         <>
@@ -81,7 +81,7 @@ function Plot({ histories, frame, go, name }: { histories: (History | null)[]; f
       onClick={(event) => { const box = event.currentTarget.getBoundingClientRect(), share = (((event.clientX - box.left) / box.width) * WIDTH - LEFT) / (WIDTH - LEFT - 6); go(Math.round(from + Math.min(Math.max(share, 0), 1) * (to - from))); }}>
       <line className="rule" x1={LEFT} x2={WIDTH - 6} y1={y(drawn.b)} y2={y(drawn.b)} />{drawn.a !== null && <line className="rule" x1={LEFT} x2={WIDTH - 6} y1={y(drawn.a)} y2={y(drawn.a)} />}
       <text x={LEFT - 4} y={y(drawn.b) + 4} textAnchor="end">{digits(drawn.b)}</text>{drawn.a !== null && <text x={LEFT - 4} y={y(drawn.a) + 4} textAnchor="end">{digits(drawn.a)}</text>}
-      <text x={4} y={HEIGHT - 3}>{drawn.unit}</text>
+      <text x={4} y={HEIGHT - 3}>{unitText(drawn.unit)}</text>
       <text x={LEFT} y={HEIGHT - 3}>{from}</text><text x={WIDTH - 6} y={HEIGHT - 3} textAnchor="end">frame {to}</text>
       {frame >= from && frame <= to && <line className="now" x1={x(frame)} x2={x(frame)} y1={4} y2={HEIGHT - BELOW} />}
       {drawn.paths.map((path, n) => <path key={n} d={path} className={n ? "second" : ""} />)}
