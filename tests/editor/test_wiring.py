@@ -28,4 +28,5 @@ def test_a_graph_is_wired_and_dressed_by_hand(found):
     assert found["note"] == "Do not touch <b>this</b>" and found["colour"] == "#3c6e3a"
     assert found["cut"] == {"colliders": ["ground"]}
     assert found["aligned"] == 1 and found["covered"] == []
+    assert found["apart"] == [True, True]
     assert found["thin"] > 1.5

@@ -165,6 +165,15 @@ try {
     return b.bottom > canvas.top + 1 && b.top < canvas.bottom && each.checkVisibility({ contentVisibilityAuto: true, visibilityProperty: true });
   }).map((each) => each.textContent));
   await picture("enlarged");
+  // the view never lies over the knobs
+  for (const height of [800, 450]) {
+    await page.setViewportSize({ width: 480, height });
+    (found.apart ??= []).push(await page.evaluate(() => {
+      const [view, knobs] = [".viewer", ".knobs"].map((each) => document.querySelector(each)), [a, b] = [view.getBoundingClientRect(), knobs.getBoundingClientRect()];
+      return view.scrollWidth <= view.clientWidth && (a.right <= b.left || a.bottom <= b.top);
+    }));
+    await picture(`narrow_${height}`);
+  }
 } catch (error) {
   found.error = String(error.stack ?? error);
   await picture("failed").catch(() => {});
