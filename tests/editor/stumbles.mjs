@@ -155,6 +155,11 @@ try {
   await open("missing.json");
   await page.locator(".badge.error").waitFor({ timeout: 30000 });
   found.missing = await page.locator(".badge.error").getAttribute("title");
+
+  // what a failed cook says is listed once
+  await page.locator(".bar button", { hasText: "Cook" }).click();
+  await page.locator(".status .failed").waitFor({ timeout: 60000 });
+  found.messages = await page.locator(".status summary").first().innerText();
 } catch (error) {
   found.error = String(error.stack ?? error);
   await page.screenshot({ path: `${folder}/failed.png` }).catch(() => {});

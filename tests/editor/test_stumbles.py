@@ -47,6 +47,7 @@ def test_nothing_that_was_done_is_lost_and_there_is_a_way_on(found):
     assert found["names"] == [0, 0]
     assert found["put"] < 3.0 and found["scale"] == "20 cm"
     assert "problem" in found["problems"] and "gone.usda" in found["missing"]
+    assert found["messages"] == "1 message of the cook"
 
 
 def test_a_file_that_is_missing_is_a_problem_of_its_node(page):
