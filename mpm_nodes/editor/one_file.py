@@ -18,7 +18,7 @@ import numpy as np
 from mpm_nodes.data import InputError
 from mpm_nodes.editor.frames import Opened, unit_of
 from mpm_nodes.editor.layers import KINDS, OpenedCache
-from mpm_nodes.graph.files.folder import replace_named
+from mpm_nodes.graph.files.folder import refuse_foreign, replace_named
 
 __all__ = ["LARGEST", "OneFile", "write_one_file"]
 
@@ -74,6 +74,7 @@ def write_one_file(folder: Path, path: Path, wanted: OneFile, progress: Progress
         InputError: The cache cannot be read, has no such layer or attribute, or does not fit with the fewest points.
         OutputError: The file cannot be written, or something that we did not write has that name.
     """
+    refuse_foreign(path, _is_ours)
     opened = Opened()
     layers = _layers(opened.cache(str(folder)), wanted.show, folder)
     names = opened.cache(str(folder)).attribute_names()
@@ -85,7 +86,7 @@ def write_one_file(folder: Path, path: Path, wanted: OneFile, progress: Progress
         heads, frames, total = _packed(opened, str(folder), wanted, layers, most, room, progress)
         if total <= room:
             data = _page(wanted, heads, frames)
-            replace_named(path, data, lambda old: _GENERATOR.encode() in old[:2000], make=True)
+            replace_named(path, data, _is_ours, make=True)
             return Written(path, len(data), _most(heads, "count"), _most(heads, "shown"))
         if most == FEWEST:
             break
@@ -94,6 +95,10 @@ def write_one_file(folder: Path, path: Path, wanted: OneFile, progress: Progress
         f"{path}: {len(wanted.frames)} frames do not fit into {wanted.megabytes:g} MB with {FEWEST} points each; take fewer frames "
         "(--frames, --every), other layers (--show), or a larger --size"
     )
+
+
+def _is_ours(old: bytes) -> bool:
+    return _GENERATOR.encode() in old[:2000]
 
 
 def _layers(cache: OpenedCache, show: Sequence[str], folder: Path) -> list[str] | None:

@@ -106,14 +106,17 @@ def cache_panels(folder: Path, frames: tuple[int, int] | None = None, events: Pa
         events: What `cook --events jsonl` printed while it was cooked: seconds of frames and stages stand nowhere else.
 
     Raises:
-        InputError: It is not the folder of a cook, or cannot be read.
+        InputError: It is not the folder of a cook, holds none of the frames, or cannot be read.
     """
     files = Folder(folder)
     manifest = read_manifest(files)
     if manifest is None:
         raise InputError(f"{folder}: holds no cook.json; give the folder that a cook wrote")
     first, last = frames or (-sys.maxsize, sys.maxsize)
-    records = {frame: facts for frame, facts in _records(files, manifest["frame_offset"]) if first <= frame <= last}
+    held = dict(_records(files, manifest["frame_offset"]))
+    records = {frame: facts for frame, facts in held.items() if first <= frame <= last}
+    if held and not records:
+        raise InputError(f"{folder}: holds frames {min(held)} to {max(held)}, none of those asked for")
     found = Panels()
     counted = found.panel("Particles").line()
     _from_matter(folder, manifest, records, found)

@@ -62,6 +62,7 @@ def test_what_does_not_fit_or_is_not_there_is_told(cache, tmp_path, capsys):
     assert "end it with .html" in capsys.readouterr().err
     (tmp_path / "a.html").write_text("mine")
     assert main([*page, "--every", "3"]) == 5
+    assert "packed" not in capsys.readouterr().err  # it is refused before minutes of work
     assert (tmp_path / "a.html").read_text() == "mine"
 
 

@@ -49,6 +49,16 @@ def test_what_a_node_needs_stays_and_what_it_gives_is_written(node, nodes, port)
     assert graph.nodes[writer].inputs[port] == [f"{node}.{port}" if port == "particles" else f"{node}.collider"]
 
 
+@pytest.mark.parametrize("told", [False, True])
+def test_forces_are_written_where_the_solve_tells_them(told):
+    """A cache warns of a solve that tells none: the user wired nothing into it."""
+    graph = load_graph(GRAPH)
+    graph.set("fall.contact_forces", told)
+    keep_upstream(graph, "fall")
+    (writer,) = (entry for entry in graph.nodes.values() if entry.type == "write_cache")
+    assert ("bodies" in writer.inputs) is told
+
+
 def test_a_writer_writes_for_itself():
     """Nothing is put behind it."""
     assert kept("writer").nodes.keys() == GRAPH["nodes"].keys()

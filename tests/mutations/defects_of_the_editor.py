@@ -79,6 +79,13 @@ DEFECTS = (
         "tests/graph/test_upstream.py::test_a_writer_writes_for_itself",
     ),
     Defect(
+        "a cook to a solve that tells no forces warns of them",
+        "mpm_nodes/graph/document/upstream.py",
+        'if fitting and (port.name != FORCES or graph.nodes[node].knobs.get("contact_forces")):',
+        "if fitting:",
+        "tests/graph/test_upstream.py::test_forces_are_written_where_the_solve_tells_them",
+    ),
+    Defect(
         "the first points that are sent are those of one corner",
         "mpm_nodes/editor/quantised.py",
         """(int(f"{n:0{bits}b}"[::-1], 2) ^ turns)""",
@@ -91,6 +98,13 @@ DEFECTS = (
         "        if total <= room:",
         "        if total <= 2 * room:",
         "tests/editor/test_one_file.py::test_points_are_left_out_until_the_file_is_as_small_as_asked_for",
+    ),
+    Defect(
+        "a stranger's page is refused after all has been packed",
+        "mpm_nodes/editor/one_file.py",
+        "    refuse_foreign(path, _is_ours)",
+        "    pass",
+        "tests/editor/test_one_file.py::test_what_does_not_fit_or_is_not_there_is_told",
     ),
     Defect(
         "a volume's file outside of the cache is read",

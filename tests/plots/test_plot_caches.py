@@ -135,3 +135,9 @@ def test_nothing_to_plot_is_told(tmp_path):
         draw_panels([("shot/r001", [])], tmp_path / "a.png")
     with pytest.raises(OutputError):
         draw_panels([("shot/r001", [Panel("Mass", "kg", [Line("", [1], [2.0])])])], Path("/proc/none/a.png"))
+
+
+def test_frames_that_are_not_there_are_told(fallen):
+    """With those that are; a cook that has no frame yet is told otherwise."""
+    with pytest.raises(InputError, match=f"holds frames 1 to {LAST}, none of those asked for"):
+        cache_panels(fallen, (90, 99))

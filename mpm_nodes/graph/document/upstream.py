@@ -8,6 +8,8 @@ from mpm_nodes.graph.files.strict_json import refuse
 __all__ = ["keep_upstream"]
 
 WRITER = "write_cache"
+FORCES = "bodies"
+"""Its port for forces on colliders, of which it warns where a solve tells none."""
 
 
 def keep_upstream(graph: Graph, node: str) -> None:
@@ -37,7 +39,7 @@ def keep_upstream(graph: Graph, node: str) -> None:
     found = graph.declaration(str(writer))
     for port in found.ports if found else ():
         fitting = [f"{node}.{output.name}" for output in declaration.outputs if port.accepts(output.type)]
-        if fitting:
+        if fitting and (port.name != FORCES or graph.nodes[node].knobs.get("contact_forces")):
             graph.connect(f"{writer}.{port.name}", *(fitting if port.many else fitting[:1]))
     if not graph.nodes[str(writer)].inputs:
         refuse(node, "gives nothing that a cache holds", "cook to a node that gives particles, a mesh, volumes or colliders")
