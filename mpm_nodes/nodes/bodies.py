@@ -124,6 +124,9 @@ def marks(told: PreflightContext, *ports: str, adds: Collection[str] = ()) -> di
     return {**found, "untold": untold, "columns": known, "seeds": seeds}
 
 
+_DISTINCT = ("rods", "solids", "fixed", "rigid_bodies", "rigid_solids", "hung")
+
+
 def collider_passed_on(told: PreflightContext) -> dict[str, Any]:
     """Preflight of a node that gives on the collider that is wired into its port `collider`."""
     counted = (
@@ -139,7 +142,7 @@ def collider_passed_on(told: PreflightContext) -> dict[str, Any]:
         "deforming",
     )
     totals = {fact: told.total("collider", fact) for fact in counted}
-    return {**totals, **{fact: told.distinct("collider", fact) for fact in ("rods", "solids", "fixed", "rigid_bodies", "hung")}}
+    return {**totals, **{fact: told.distinct("collider", fact) for fact in _DISTINCT}}
 
 
 def refuse_rigid(told: PreflightContext, where: str) -> None:

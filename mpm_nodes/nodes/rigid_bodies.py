@@ -43,7 +43,9 @@ def _rigid(told: PreflightContext) -> dict[str, Any]:
         raise MpmNodesError("rigid_body: its collider is a rigid body already; take one of the two out")
     for why in told.distinct("collider", "fixed"):
         raise MpmNodesError(f"rigid_body: its collider {why}; take a body with a volume that keeps its shape")
-    return {**collider_passed_on(told), "still_points": 0, "rigid": 1, "rigid_bodies": (told.knobs["name"],)}
+    name, solids = told.knobs["name"], told.distinct("collider", "solids")
+    as_rigid = {"rigid": 1, "rigid_bodies": (name,), "rigid_solids": tuple((name, solid) for solid in solids)}
+    return {**collider_passed_on(told), "still_points": 0, **as_rigid}
 
 
 @found_by("dynamic", "fall", "weight")
@@ -83,7 +85,7 @@ def _moved(told: PreflightContext) -> dict[str, Any]:
     for name in names:
         if name not in moved:
             raise _unmoved(f" '{name}'", moved)
-    return {**collider_passed_on(told), "rigid": 0, "jointed": 0, "rigid_bodies": (), "hung": ()}
+    return {**collider_passed_on(told), "rigid": 0, "jointed": 0, "rigid_bodies": (), "rigid_solids": (), "hung": ()}
 
 
 def _unmoved(name: str, moved: Iterable[str]) -> MpmNodesError:

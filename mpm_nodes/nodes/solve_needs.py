@@ -42,6 +42,7 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     """Estimate the solve's memory at its last frame, and say what will surprise."""
     from mpm_nodes.nodes.own_weight import mouth_warnings, weight_warnings
     from mpm_nodes.nodes.rods import rod_warnings
+    from mpm_nodes.nodes.small_bodies import small_warnings
     from mpm_nodes.nodes.stiff_liquids import liquid_notes
     from mpm_nodes.solver.columns import columns_of
     from mpm_nodes.solver.periodic import refuse_half_periodic
@@ -76,6 +77,7 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     if told.total("colliders", "rigid") and (past := _past_bodies(told)):
         warnings.append(f"solve.forces: {past} not push rigid bodies: what reads or ties particles, or presses on their surface")
     warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
+    warnings += small_warnings(told.distinct("colliders", "rigid_solids"), told.knobs["substeps"], told.settings.cell_size)
     if not told.total("colliders", "carries"):
         warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
     unsure = streamed > 0 and WallRule.DELETE in sides

@@ -12,6 +12,20 @@ _COUPLING = "mpm_nodes/solver/rigid/coupling.py"
 
 DEFECTS = (
     Defect(
+        "bodies are told to be too thin for substeps that see them",
+        "mpm_nodes/nodes/small_bodies.py",
+        "each.moves_bodies is not None and not each.joins",
+        "each.moves_bodies is not None",
+        "tests/physics/projection/test_moved_bodies.py::test_what_the_faces_do_not_see_is_told_before_the_cook",
+    ),
+    Defect(
+        "bodies are told to be half as thick as they are",
+        "mpm_nodes/nodes/small_bodies.py",
+        "return -2.0 * float(",
+        "return -float(",
+        "tests/physics/projection/test_moved_bodies.py::test_what_the_faces_do_not_see_is_told_before_the_cook",
+    ),
+    Defect(
         "a body moves on as if matter met one that did not",
         _COUPLING,
         "ROUNDS = 8",

@@ -6,11 +6,13 @@ import dataclasses
 
 import numpy as np
 import pytest
-from rigid_scenes import splash
+from rigid_scenes import splash, usd_mesh
 from solver_scenes import LIQUID, cube
 
 from mpm_nodes.data import CollisionRule, FrameContext, JointKind, MpmNodesError, RigidJoint
 from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.graph.plan.plan import plan_graph
+from mpm_nodes.graph.plan.preflight import estimate, warnings_of
 from mpm_nodes.nodes.collide import collide_plane, collide_sphere
 from mpm_nodes.physics.projection.problems.bodies_in_water import BALLS
 from mpm_nodes.physics.projection.problems.moved_bodies import MATTER, ProjectedBodies, momentum_lost, rise
@@ -94,6 +96,28 @@ def test_all_that_matter_loses_is_told(substeps):
     told = next(told for group, told in run.step_context.report.of_frame(run.step_context.frame) if group is CONTACT_FORCES)
     lost = before - momentum(run)
     assert np.reshape(told["force"], 3) == pytest.approx(lost, abs=1e-6 * before.max()) and lost[1] > 0.1 * before[1]
+
+
+@pytest.mark.parametrize(
+    ("size", "substeps", "told"),
+    [(0.01, "incompressible", True), (0.06, "incompressible", False), (0.01, "explicit_apic", False)],
+)
+def test_what_the_faces_do_not_see_is_told_before_the_cook(size, substeps, told):
+    """Plates of 0.1 cells are thrown by what falls through them; those of 0.6 cells float."""
+    graph = splash(substeps=substeps)
+    graph.set("box.size", (0.2, size, 0.2))
+    told_of = [text for _, text in warnings_of(estimate(plan_graph(graph), 1)) if "rigid body 'dice'" in text]
+    assert [f"{size:g} m thick" in text for text in told_of] == [True] * told
+
+
+def test_a_body_that_is_a_mesh_is_not_told_to_be_thin(tmp_path):
+    """Of a mesh no distances to a centre are known before the cook."""
+    graph = splash(substeps="incompressible")
+    points = [(-1, -1, -1), (1, -1, -1), (0, 1, -1), (0, 0, 1)]
+    path = usd_mesh(tmp_path / "wedge.usda", points, [3] * 4, [0, 2, 1, 0, 1, 3, 1, 2, 3, 2, 0, 3])
+    mesh = graph.add("collide_usd", "wedge", path=path)
+    graph.nodes["body"].inputs["collider"] = [str(mesh)]
+    assert not [text for _, text in warnings_of(estimate(plan_graph(graph), 1)) if "m thick" in text]
 
 
 @pytest.mark.parametrize("knob", ["slip", "coupled"])
