@@ -100,7 +100,7 @@ class Colliders(Protocol):
         """Change the velocities of grid nodes inside and near bodies."""
         ...
 
-    def collide_particles(self, particles: Any) -> None:
+    def collide_particles(self, particles: Any, tells: bool = False) -> Any:
         """Change the velocities of particles inside and near bodies."""
         ...
 

@@ -59,7 +59,7 @@ def rigid_body(
     angular_velocity: A[Vec3, RadiansPerSecond, _AT_START] = (0.0, 0.0, 0.0),
     restitution: A[float, Unitless, Range(min=0.0, max=0.99), _CONSTANT] = 0.0,
 ) -> Collider:
-    """Let a collider move by itself: it falls, floats, is pushed by matter and pushes back. For explicit and implicit substeps.
+    """Let a collider move by itself: it falls, floats, is pushed by matter, and pushes back.
 
     Wire it into `solve.colliders`; `moved_body` puts it where the solve has moved it. Matter, other bodies and colliders meet its
     surface (MuJoCo, Todorov et al. 2012); of two frictions of bodies the larger counts. Momentum of matter and bodies together

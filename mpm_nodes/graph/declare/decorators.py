@@ -130,7 +130,7 @@ def found_by(*words: str) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         wrong = [word for word in words if not re.fullmatch(r"[a-z]+", word)]
         if wrong:
-            raise DeclarationError(f"{function.__name__}: found_by gives {wrong[0]!r}, which is not one word in lower case")
+            raise DeclarationError(f"{function.__name__} is to be found by {wrong[0]!r}, which is not one word in lower case")
         function.declaration = dataclasses.replace(function.declaration, words=words)  # type: ignore[attr-defined]
         return function
 
