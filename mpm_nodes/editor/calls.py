@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.data import MpmNodesError
+from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.editor import program
 from mpm_nodes.editor.curves import CurveReader
 from mpm_nodes.editor.drafts import Drafts
@@ -209,8 +209,8 @@ class Calls:
         self.project.read(path)
         out, words = self.project.cache(path), self.known["cook"]
         filled = {"graph": str(self.project.root / path), "out": str(out), "revision": _text({"of": "", **given}, "of")}
-        if filled["revision"]:
-            self.project.revision(path, filled["revision"])
+        if filled["revision"] and self.project.revision(path, filled["revision"]).parent != out:
+            raise InputError(f"{path}: a farm has cooked this wedge; cook it here before you go on from one of its frames")
         wanted = [*words["cook"], *(words["resume"] if mode == "resume" else ())]
         if given.get("to") is not None:
             filled["node"] = _text(given, "to")
@@ -247,7 +247,7 @@ class Calls:
     # ---------------------------------------------------------------- caches
     def revisions(self, given: dict[str, Any]) -> Any:
         """Return the names of the cooks of a graph file, oldest first."""
-        return {"revisions": [folder.name for folder in list_revisions(self.project.cache(_text(given, "path")))]}
+        return {"revisions": [folder.name for folder in list_revisions(self.project.cooks(_text(given, "path")))]}
 
     def cooked(self, given: dict[str, Any]) -> Any:
         """Return the graph that a revision was cooked from, every knob written out; null where its cook has not begun to write."""

@@ -162,13 +162,25 @@ class Project:
             raise InputError(f"{folder}: is a link out of the project; remove it")
         return folder
 
+    def cooks(self, given: str) -> Path:
+        """Return where the cooks of a graph file lie: `cache`, or for a wedge that a farm has cooked the folder beside its graph.
+
+        Raises:
+            InputError: A link on the way leads out of the project.
+        """
+        own = self.cache(given)
+        wedge = own.with_name("cache")
+        if own.name != "graph_cache" or own.exists() or not wedge.is_dir() or not wedge.resolve().is_relative_to(self.root):
+            return own
+        return wedge
+
     def revision(self, given: str, revision: str) -> Path:
         """Return a revision folder of a graph file's cooks.
 
         Raises:
             InputError: That is not the name of one, or a link leads out of the project.
         """
-        folder = self.cache(given) / revision
+        folder = self.cooks(given) / revision
         if not _REVISION.fullmatch(revision) or folder.is_symlink() or not folder.is_dir():
             raise InputError(f"{revision!r}: is not a revision of {given}")
         return folder

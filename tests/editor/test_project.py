@@ -85,3 +85,30 @@ def test_the_folder_is_where_the_graph_is(tmp_path, monkeypatch):
     assert chosen(tmp_path / "here/a.json", None) == ((tmp_path / "here").resolve(), "a.json")
     with pytest.raises(InputError, match="does not lie below"):
         chosen(tmp_path / "here/a.json", tmp_path / "here/inner")
+
+
+def test_a_wedge_that_a_farm_has_cooked_is_looked_at_where_it_lies(page, project):
+    """Beside its graph; what the page cooks of it lies apart, and then counts."""
+    wedge = project / "study/wedges/000"
+    (wedge / "cache/r001").mkdir(parents=True)
+    (wedge / "graph.json").write_text(json.dumps(GRAPH))
+    name = "study/wedges/000/graph.json"
+    assert name in page.call("hello")["graphs"]
+    assert page.call("revisions", path=name) == {"revisions": ["r001"]}
+    again = page.send("POST", "/api/cook", body={"path": name, "mode": "again", "of": "r001", "frame": 2})
+    assert again[0] == 422 and b"a farm has cooked this wedge" in again[1]
+    (wedge / "other.json").write_text(json.dumps(GRAPH))
+    assert page.call("revisions", path="study/wedges/000/other.json") == {"revisions": []}
+    (wedge / "graph_cache/r001").mkdir(parents=True)
+    (wedge / "graph_cache/r002").mkdir(parents=True)
+    assert page.call("revisions", path=name) == {"revisions": ["r001", "r002"]}
+
+
+def test_a_wedge_s_folder_that_leads_out_is_not_read(page, project, tmp_path_factory):
+    """A link in place of the folder."""
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "r001").mkdir()
+    (project / "w").mkdir()
+    (project / "w/graph.json").write_text(json.dumps(GRAPH))
+    (project / "w/cache").symlink_to(outside)
+    assert page.call("revisions", path="w/graph.json") == {"revisions": []}

@@ -1,5 +1,5 @@
-/** Outlines of emitters and colliders as their knobs say at a frame, before anything is cooked; and the knobs that a moved outline means. */
-import { BoxGeometry, type BufferGeometry, CapsuleGeometry, EdgesGeometry, Euler, LineBasicMaterial, LineSegments, type Object3D, PlaneGeometry, Quaternion, SphereGeometry, Vector3, WireframeGeometry } from "three";
+/** Outlines of emitters, colliders and walls as their knobs say at a frame, before anything is cooked; and the knobs that a moved outline means. */
+import { BoxGeometry, BufferGeometry, CapsuleGeometry, EdgesGeometry, Euler, LineBasicMaterial, LineSegments, type Object3D, PlaneGeometry, Quaternion, SphereGeometry, Vector3, WireframeGeometry } from "three";
 import { entryOf, knobsOf, nodesOf, typeOf } from "../model/graph";
 import type { Json, JsonObject } from "../model/json";
 import type { Kind, Kinds } from "../model/spec";
@@ -41,12 +41,34 @@ const tooFar = (read: Reader, place: string) => [...["radius", "length", "shown_
 /** Return the knob that places a body of a kind, "" where it has none. */
 const placeKnob = (read: Reader): string => ["centre", "translation", "translate"].find((name) => read.has(name)) ?? "";
 
+const SIDES = ["x", "y", "z"].flatMap((name, axis) => [{ knob: `wall_${name}_low`, axis, sign: -1 }, { knob: `wall_${name}_high`, axis, sign: 1 }]);
+
+/** Return frames of the sides of a solve that are not open, between its two corners; null where all are. */
+function wallsOf(read: Reader, name: string): Object3D | null {
+  const low = new Vector3(...read.vector("wall_low")), size = new Vector3(...read.vector("wall_high")).sub(low), half = size.clone().multiplyScalar(0.5);
+  const closed = SIDES.filter((side) => read.has(side.knob) && read.value(side.knob) !== "open");
+  if (!closed.length || !(Math.min(...size.toArray()) > 0) || !(Math.max(low.length(), size.length()) < FARTHEST)) return null;
+  const points = closed.flatMap(({ axis, sign }) => {
+    const [u, v] = [0, 1, 2].filter((each) => each !== axis);
+    const corner = (a: number, b: number) => new Vector3().setComponent(axis, sign * half.getComponent(axis)).setComponent(u, a * half.getComponent(u)).setComponent(v, b * half.getComponent(v));
+    const [p, q, r, s] = [corner(-1, -1), corner(1, -1), corner(1, 1), corner(-1, 1)];
+    return [p, q, q, r, r, s, s, p];
+  });
+  const lines = new LineSegments(new BufferGeometry().setFromPoints(points), new LineBasicMaterial({ color: 0x8fa3b0, transparent: true, opacity: 0.7 }));
+  lines.position.copy(low).add(half);
+  lines.userData = { node: name, walls: half, modes: ["translate", "scale"] satisfies Mode[], even: false };
+  return lines;
+}
+
 export function guidesOf(document: JsonObject, kinds: Kinds, frame: number): Object3D[] {
   const found: Object3D[] = [];
   for (const name of Object.keys(nodesOf(document))) {
     const type = typeOf(entryOf(document, name)), kind = kinds.nodes.get(type), [family, shape] = type.split("_", 2);
-    if (!kind || !["emit", "collide"].includes(family)) continue;
-    const read = readerOf(document, name, kind, frame), place = placeKnob(read);
+    if (!kind || !["emit", "collide", "solve"].includes(family)) continue;
+    const read = readerOf(document, name, kind, frame), walls = family === "solve" ? wallsOf(read, name) : null;
+    if (walls) found.push(walls);
+    if (family === "solve") continue;
+    const place = placeKnob(read);
     if (!SHAPES[shape] && !place) continue;
     if (tooFar(read, place)) continue; // the view could not show anything else beside it
     const solid = (SHAPES[shape] ?? CROSS)(read), plain = shape !== "sphere" && shape !== "capsule";
@@ -72,7 +94,12 @@ export function knobsAfter(document: JsonObject, kinds: Kinds, outline: Object3D
   if (!kind) return found;
   const read = readerOf(document, name, kind, frame);
   const put = (knob: string, value: Json) => found.set(knob, withKey(knobsOf(entry)[knob], frame, value));
-  if (mode === "translate") put(placeKnob(read), outline.position.toArray().map((part) => Number(part.toFixed(4)) || 0));
+  if (outline.userData.walls) {
+    const half = (outline.userData.walls as Vector3).clone().multiply(outline.scale);
+    const corner = (sign: number) => outline.position.clone().addScaledVector(half, sign).toArray().map((part) => Number(part.toFixed(4)) || 0);
+    put("wall_low", corner(-1));
+    put("wall_high", corner(1));
+  } else if (mode === "translate") put(placeKnob(read), outline.position.toArray().map((part) => Number(part.toFixed(4)) || 0));
   else if (mode === "rotate" && read.oriented()) { const { w, x, y, z } = outline.quaternion; put("orientation", [w, x, y, z].map((part) => tidy(part, 7))); }
   else if (mode === "rotate") { const { x, y, z } = new Euler().setFromQuaternion(outline.quaternion, "ZYX"); put("rotation", [x, y, z].map((part) => Number(((part * 180) / Math.PI).toFixed(2)) || 0)); }
   else {

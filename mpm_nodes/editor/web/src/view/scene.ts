@@ -227,7 +227,7 @@ export class View {
     }
     const seen = Number.isFinite(low.x), floors = this.guides.children.filter((each) => each.userData.floor && each.position.y < low.y);
     if (!seen) {
-      const near = this.guides.children.filter((each) => !each.userData.floor);
+      const near = this.guides.children.filter((each) => !each.userData.floor && !each.userData.walls);
       for (const guide of near.length ? near : this.guides.children) {
         const box = new Box3().setFromObject(guide);
         low.min(box.min); high.max(box.max);
