@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "react";
+import { useState } from "react";
 import type { Range } from "../model/spec";
 import { say } from "../store";
 
@@ -6,14 +6,13 @@ interface Props { value: number; range: Range | null; whole: boolean; readOnly: 
 
 /** A number that is typed, or dragged between the soft ends of its range; hard limits hold either way. */
 export function NumberField({ value, range, whole, readOnly, label, id, axis, slider, onChange }: Props) {
-  const [text, setText] = useState(shown(value)), typed = useRef(false);
-  useEffect(() => { if (!typed.current) setText(shown(value)); }, [value]);
+  const [typed, setTyped] = useState<string | null>(null), text = typed ?? shown(value);
   const put = (given: number, typedText = "") => {
-    if (!Number.isFinite(given)) { if (typedText.trim()) say(`${typedText.trim()} is not a number; ${label} stays ${shown(value)}.`); return setText(shown(value)); }
-    if (range?.exclusive_min && range.min !== null && given <= range.min) { say(`${label} is more than ${range.min}.`); return setText(shown(value)); }
+    setTyped(null);
+    if (!Number.isFinite(given)) { if (typedText.trim()) say(`${typedText.trim()} is not a number; ${label} stays ${shown(value)}.`); return; }
+    if (range?.exclusive_min && range.min !== null && given <= range.min) return say(`${label} is more than ${range.min}.`);
     const now = Math.min(Math.max(whole ? Math.round(given) : given, range?.min ?? -Infinity), range?.max ?? Infinity);
     if (now !== value) onChange(now);
-    setText(shown(now));
   };
   const soft = range && slider && Number.isFinite(range.soft_min) && range.soft_max > range.soft_min && range.soft_max - range.soft_min < 1e5 ? range : null;
   const log = soft?.log && soft.soft_min > 0, to = (x: number) => (log ? Math.log10(Math.max(x, soft.soft_min)) : x), from = (x: number) => (log ? 10 ** x : x);
@@ -23,15 +22,14 @@ export function NumberField({ value, range, whole, readOnly, label, id, axis, sl
     <span className="number">
       {axis && <span className={`axis ${axis}`} aria-hidden>{axis}</span>}
       <input id={id} aria-label={label} inputMode="decimal" value={text} readOnly={readOnly}
-        onFocus={(event) => event.target.select()} onChange={(event) => { typed.current = true; setText(event.target.value); }}
-        onBlur={() => { if (typed.current) { typed.current = false; put(Number(text.trim() || NaN), text); } }}
+        onFocus={(event) => event.target.select()} onChange={(event) => setTyped(event.target.value)}
+        onBlur={() => { if (typed !== null) put(Number(text.trim() || NaN), text); }}
         onKeyDown={(event) => {
-          if (event.key === "Enter") { typed.current = false; put(Number(text.trim() || NaN), text); }
-          if (event.key === "Escape") { typed.current = false; setText(shown(value)); }
+          if (event.key === "Enter") put(Number(text.trim() || NaN), text);
+          if (event.key === "Escape") setTyped(null);
           if ((event.key === "ArrowUp" || event.key === "ArrowDown") && !readOnly) {
             event.preventDefault();
-            const now = typed.current && text.trim() && Number.isFinite(Number(text)) ? Number(text) : value, size = whole ? 1 : 10 ** Math.floor(Math.log10(Math.abs(now) || 1) - 1);
-            typed.current = false;
+            const now = typed !== null && text.trim() && Number.isFinite(Number(text)) ? Number(text) : value, size = whole ? 1 : 10 ** Math.floor(Math.log10(Math.abs(now) || 1) - 1);
             put(round(now + (event.key === "ArrowUp" ? 1 : -1) * size * (event.shiftKey ? 10 : 1)));
           }
         }} />
