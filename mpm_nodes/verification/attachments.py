@@ -90,6 +90,7 @@ class AttachedMatter(VerificationProblem):
 
     name = "attached_matter"
     source = "textbook (harmonic oscillator)"
+    slow = True
 
     def findings(self) -> Iterator[Finding]:
         """Hang it, swing it, load it, let it go."""

@@ -60,6 +60,7 @@ def test_the_lattice_of_the_thread_stays_even_however_far_it_is_drawn_out():
     assert np.linalg.norm(points * drawn, axis=1).min() == pytest.approx(0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mu", "t_r"), [(0.0, 1.0), (0.1, 2.0), (0.4, 5.0)])
 def test_small_waves_of_the_slender_thread_grow_as_linear_theory_says(mu: float, t_r: float):
     """The rate at which a wave of 0.2 % grows, once its other modes have gone, is the root of the dispersion relation to 2 %."""

@@ -139,6 +139,7 @@ def test_hands_carry_a_bar_and_its_masses_are_those_of_boxes(tmp_path: Path):
     assert cooked.x(7)[middle].mean() < cooked.x(7)[~middle].mean() - 0.001
 
 
+@pytest.mark.slow
 def test_a_jar_that_tilts_pours_onto_a_stack(tmp_path: Path):
     """Coarse, until the honey has come down: at first all is in the jar, and then some in the dish and none beside it."""
     cooked = coarse("honey_jar", 0.0075, 42, tmp_path)
