@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from mpm_nodes.data import MpmNodesError
-from mpm_nodes.editor.frames import FrameReader, packed, write_packed
+from mpm_nodes.editor.frames import FrameReader, packed, serve_requests
 
 __all__ = ["CurveReader", "panels_as_json", "serve"]
 
@@ -29,16 +27,8 @@ class CurveReader(FrameReader):
 
 
 def serve() -> None:
-    """Answer requests, a line of JSON each, until standard input is closed."""
-    out = sys.stdout.buffer
-    sys.stdout = sys.stderr  # what libraries print does not belong to the answer
-    for line in sys.stdin.buffer:
-        wanted = json.loads(line)
-        try:
-            head: dict[str, Any] = {"panels": panels_as_json(Path(wanted["folder"]), wanted["first"])}
-        except MpmNodesError as error:
-            head = {"error": str(error)}
-        write_packed(out, packed(head, []))
+    """Answer requests for curves."""
+    serve_requests(lambda folder, first: packed({"panels": panels_as_json(Path(folder), first)}, []))
 
 
 def panels_as_json(folder: Path, first: int) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.editor import histories
 from mpm_nodes.editor.layers import OpenedCache, unit_of
 
-__all__ = ["FrameReader", "packed", "serve", "write_packed"]
+__all__ = ["FrameReader", "packed", "serve", "serve_requests"]
 
 _LENGTH = struct.Struct("<I")
 MOST_OPENED = 2
@@ -109,22 +109,22 @@ def _head(data: bytes) -> dict[str, Any]:
 
 # ---------------------------------------------------------------- in the child
 def serve() -> None:
-    """Answer requests, a line of JSON each, until standard input is closed."""
-    out, opened = sys.stdout.buffer, Opened()
-    sys.stdout = sys.stderr  # what libraries print does not belong to a frame
+    """Answer requests for frames."""
+    serve_requests(Opened().answer)
+
+
+def serve_requests(answer: Callable[..., bytes]) -> None:
+    """Answer requests, a line of JSON each, until standard input is closed; each answer stands behind its length."""
+    out = sys.stdout.buffer
+    sys.stdout = sys.stderr  # what libraries print does not belong to an answer
     for line in sys.stdin.buffer:
         wanted = json.loads(line)
         try:
-            data = opened.answer(**wanted)
+            data = answer(**wanted)
         except MpmNodesError as error:
             data = packed({"error": str(error)}, [])
-        write_packed(out, data)
-
-
-def write_packed(out: BinaryIO, data: bytes) -> None:
-    """Write an answer behind its length."""
-    out.write(_LENGTH.pack(len(data)) + data)
-    out.flush()
+        out.write(_LENGTH.pack(len(data)) + data)
+        out.flush()
 
 
 class Opened:

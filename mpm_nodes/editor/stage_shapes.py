@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES
-from mpm_nodes.preview.scene import Scene, _is_cloud, _is_floor, _is_surface, fan_triangles, open_scene
+from mpm_nodes.preview.scene import Scene, fan_triangles, is_cloud, is_floor, is_surface, open_scene
 
 __all__ = ["StageShapes"]
 
@@ -34,12 +34,12 @@ class StageShapes:
     @property
     def is_points(self) -> Callable[[Any], bool]:
         """Whether a prim holds points."""
-        return _is_cloud
+        return is_cloud
 
     @property
     def is_surface(self) -> Callable[[Any], bool]:
         """Whether a mesh was made from particles."""
-        return _is_surface
+        return is_surface
 
     def held(self) -> Iterator[Any]:
         """Yield the points, meshes and fields of volumes: of a cache of ours all forms, of others what is seen."""
@@ -48,7 +48,7 @@ class StageShapes:
         every = self.scene.has_forms()
         for prim in self.stage.Traverse():
             mesh = prim.IsA(UsdGeom.Mesh)
-            if not (mesh or _is_cloud(prim) or prim.IsA(UsdVol.OpenVDBAsset)) or _is_floor(prim):
+            if not (mesh or is_cloud(prim) or prim.IsA(UsdVol.OpenVDBAsset)) or is_floor(prim):
                 continue
             imageable = UsdGeom.Imageable(prim if prim.IsA(UsdGeom.Imageable) else prim.GetParent())
             shown = UsdGeom.Tokens.invisible != imageable.ComputeVisibility(Usd.TimeCode(self.first))

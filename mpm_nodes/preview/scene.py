@@ -156,11 +156,11 @@ class Scene:
         clouds, surfaces, wraps = [], [], []
         for prim in self._drawn(frame):
             matrix = self.to_metres @ np.array(places.GetLocalToWorldTransform(prim)).T
-            if _is_cloud(prim):
+            if is_cloud(prim):
                 clouds.append(self._cloud(prim, frame, matrix, later))
             else:
                 surface = self._surface(prim, frame, matrix, later)
-                (wraps if _is_surface(prim) else surfaces).append(surface)
+                (wraps if is_surface(prim) else surfaces).append(surface)
         clouds = [cloud for cloud in clouds if len(cloud.positions)]
         wraps = [wrap for wrap in wraps if len(wrap.triangles)]
         if wraps and (show == "surface" or not clouds):
@@ -186,7 +186,7 @@ class Scene:
     @_told
     def floor(self) -> tuple[str, float] | None:
         """Return name and height [m] of the stage's own floor, or None."""
-        prim = next((prim for prim in self.stage.Traverse() if _is_floor(prim)), None)
+        prim = next((prim for prim in self.stage.Traverse() if is_floor(prim)), None)
         points = prim.GetAttribute("points").Get(self.first) if prim else None
         return None if not points else (prim.GetName(), float(_placed(points, self.to_metres)[:, 1].min()))
 
@@ -236,7 +236,7 @@ class Scene:
         from pxr import UsdGeom
 
         for prim in self.stage.Traverse():
-            if not (_is_cloud(prim) or prim.IsA(UsdGeom.Mesh)) or _is_floor(prim):
+            if not (is_cloud(prim) or prim.IsA(UsdGeom.Mesh)) or is_floor(prim):
                 continue
             imageable = UsdGeom.Imageable(prim)
             hidden = imageable.ComputeVisibility(frame) == UsdGeom.Tokens.invisible
@@ -271,7 +271,7 @@ class Scene:
         triangles = fan_triangles(counts, indices)
         triangles = triangles[(triangles < len(points)).all(axis=1)] if len(triangles) else triangles
         colours = self._colours(prim, frame)
-        fallback = MATTER if _is_surface(prim) else BODY
+        fallback = MATTER if is_surface(prim) else BODY
         if colours is not None and len(colours) == len(points):
             shown = colours[triangles]
         else:
@@ -285,7 +285,7 @@ class Scene:
             corner_normals(points, triangles),
             np.ascontiguousarray(shown, np.float32),
             None if glow is None else np.ascontiguousarray(glow[triangles]),
-            _is_surface(prim),
+            is_surface(prim),
             _floor_look(prim) if len(counts) == 1 and _faces_up(points, triangles) else "",
         )
 
@@ -302,7 +302,7 @@ class Scene:
     @_told
     def values(self, name: str, frame: int) -> list[np.ndarray]:
         """Return the values of an attribute (n,) of all points and surfaces that carry it; vectors give their length."""
-        matter = [p for p in self.stage.Traverse() if _is_cloud(p) or (p.GetTypeName() == "Mesh" and _is_surface(p))]
+        matter = [p for p in self.stage.Traverse() if is_cloud(p) or (p.GetTypeName() == "Mesh" and is_surface(p))]
         return [found for prim in matter if (found := _numbers(prim, name, frame)) is not None]
 
     @_told
@@ -324,7 +324,7 @@ class Scene:
         known = {attribute.usd: name for name, attribute in ATTRIBUTES.items()}
         found = set()
         for prim in self.stage.Traverse():
-            if _is_cloud(prim) or (prim.GetTypeName() == "Mesh" and _is_surface(prim)):
+            if is_cloud(prim) or (prim.GetTypeName() == "Mesh" and is_surface(prim)):
                 primvars = [each.GetName() for each in UsdGeom.PrimvarsAPI(prim).GetPrimvarsWithAuthoredValues()]
                 names = [*primvars, *(usd for usd in known if prim.HasAttribute(usd) and ":" not in usd)]
                 found |= {known.get(usd, usd.removeprefix("primvars:")) for usd in names}
@@ -333,7 +333,7 @@ class Scene:
     @_told
     def surface_carries(self, name: str, frame: int) -> bool:
         """Whether a mesh made from the particles carries an attribute at a frame."""
-        surfaces = [prim for prim in self.stage.Traverse() if prim.GetTypeName() == "Mesh" and _is_surface(prim)]
+        surfaces = [prim for prim in self.stage.Traverse() if prim.GetTypeName() == "Mesh" and is_surface(prim)]
         return any(_numbers(prim, name, frame) is not None for prim in surfaces)
 
     def _colours(self, prim: Any, frame: int) -> np.ndarray | None:
@@ -420,7 +420,7 @@ def _floor_look(prim: Any) -> str:
     return str(prim.GetCustomDataByKey(LOOKS_KEY) or "") if prim.GetName().startswith("collider_") else ""
 
 
-def _is_floor(prim: Any) -> bool:
+def is_floor(prim: Any) -> bool:
     from usd_io.set_layer import FLOOR
 
     return bool(prim.HasAttribute(FLOOR) and prim.GetAttribute(FLOOR).Get())
@@ -453,13 +453,13 @@ def _columns(prim: Any, name: str, frame: int) -> np.ndarray | None:
     return np.array(values, np.float64).reshape(len(values), -1)
 
 
-def _is_cloud(prim: Any) -> bool:
+def is_cloud(prim: Any) -> bool:
     from usd_io.packing import holds_points
 
     return holds_points(prim)
 
 
-def _is_surface(prim: Any) -> bool:
+def is_surface(prim: Any) -> bool:
     return any(each.GetName().lower() in SURFACE_NAMES for each in (prim, prim.GetParent()))
 
 

@@ -1,14 +1,10 @@
 // What the drivers of the page share: a page in Chromium, how its nodes and knobs are found, and how what was found is told.
-import { createRequire } from "node:module";
+import { launch } from "./seen.mjs";
 
 /** Open the page of `node SCRIPT URL FOLDER WEB`, run `steps`, and print one JSON line of what they found. */
 export async function drive(steps, options = {}) {
   const [url, folder, web] = process.argv.slice(2);
-  const { chromium } = createRequire(`${web}/`)("playwright-core");
-  const browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
-    args: ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"],
-  });
+  const browser = await launch(web);
   const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, colorScheme: "dark", ...options });
   context.setDefaultTimeout(60_000);
   const found = {}, faults = [], outside = [];

@@ -1,13 +1,8 @@
 // What a cook says of nodes, in Chromium: node cooked.mjs URL FOLDER WEB; prints one JSON line of what was found.
-import { createRequire } from "node:module";
 import { readFileSync, rmSync } from "node:fs";
+import { launch } from "./seen.mjs";
 
-const [url, folder, web] = process.argv.slice(2);
-const { chromium } = createRequire(`${web}/`)("playwright-core");
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
-  args: ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"],
-});
+const [url, folder, web] = process.argv.slice(2), browser = await launch(web);
 const page = await browser.newPage({ viewport: { width: 1400, height: 900 }, colorScheme: "dark" });
 const faults = [], found = {};
 page.on("pageerror", (error) => faults.push(error.message));

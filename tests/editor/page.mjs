@@ -1,13 +1,8 @@
 // Drives the page in Chromium: node page.mjs URL FOLDER WEB [SCENARIO]; prints one JSON line of what was found.
-import { createRequire } from "node:module";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { launch } from "./seen.mjs";
 
-const [url, folder, web] = process.argv.slice(2);
-const { chromium } = createRequire(`${web}/`)("playwright-core");
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
-  args: ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"],
-});
+const [url, folder, web] = process.argv.slice(2), browser = await launch(web);
 const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, colorScheme: "dark", permissions: ["clipboard-read", "clipboard-write"] });
 const page = await context.newPage();
 const faults = [], outside = [], found = {};

@@ -1,13 +1,8 @@
 // What people stumble over in the page, in Chromium: node stumbles.mjs URL FOLDER WEB; prints one JSON line of what was found.
-import { createRequire } from "node:module";
 import { existsSync, readFileSync, unlinkSync, writeFileSync } from "node:fs";
+import { launch } from "./seen.mjs";
 
-const [url, folder, web] = process.argv.slice(2);
-const { chromium } = createRequire(`${web}/`)("playwright-core");
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
-  args: ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"],
-});
+const [url, folder, web] = process.argv.slice(2), browser = await launch(web);
 const context = await browser.newContext({ viewport: { width: 1400, height: 900 } });
 const page = await context.newPage();
 const faults = [], found = {};
