@@ -1,7 +1,7 @@
 /** Keys: sampled, set, taken away and moved as the graph format has them. */
 import assert from "node:assert/strict";
 import test from "node:test";
-import { heights, sampled, step, ticks, withChangedKey, withHeight, withKey, withoutKey } from "./keys";
+import { heights, sampled, step, ticks, valueAt, valueSetAt, withChangedKey, withHeight, withKey, withoutKey } from "./keys";
 import type { Knob } from "./spec";
 
 const number = { kind: "float", range: { min: 0, max: 1, exclusive_min: false } } as Knob, choice = { kind: "enum", menu: [{ value: "a", label: "A" }, { value: "b", label: "B" }] } as Knob, free = { kind: "vector", range: null } as Knob;
@@ -41,4 +41,21 @@ test("ticks are round", () => {
   assert.equal(step(1, 5), 0.2);
   assert.deepEqual(ticks(-0.05, 0.65, 3), [0, 0.5]);
   assert.deepEqual(ticks(0.3, 0.9, 6), [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]);
+});
+
+const pairs = { keys: [[1, [0, 2], "linear"], [5, [4, 2], "smooth"], [9, [8, 0], "step"], [10, [0, 0]]], note: "kept" };
+
+test("a value at a frame is between the keys around it, and that of the ends beyond them", () => {
+  assert.deepEqual([-3, 1, 2, 5, 7, 9, 9.5, 10, 99].map((frame) => valueAt(pairs, frame)), [[0, 2], [0, 2], [1, 2], [4, 2], [6, 1], [8, 0], [8, 0], [0, 0], [0, 0]]);
+  assert.equal((valueAt({ keys: [[0, 0, "smooth"], [4, 1, "linear"]] }, 1) as number).toFixed(5), "0.15625"); // 3 s^2 - 2 s^3
+  assert.equal(valueAt(0.5, 3), 0.5);
+  assert.equal(valueAt({ keys: [[1, "soft"], [3, "hard"]] }, 2), "soft");
+});
+
+test("a key at the frame is changed, one between others is added as the one before it goes on, and a plain value stays plain", () => {
+  assert.deepEqual(valueSetAt(pairs, 5, [7, 7], free), { ...pairs, keys: [[1, [0, 2], "linear"], [5, [7, 7], "smooth"], [9, [8, 0], "step"], [10, [0, 0]]] });
+  assert.deepEqual((valueSetAt(pairs, 7, [1, 1], free) as typeof pairs).keys[2], [7, [1, 1], "smooth"]);
+  assert.deepEqual((valueSetAt(pairs, 0, [1, 1], free) as typeof pairs).keys[0], [0, [1, 1], "linear"]);
+  assert.equal(valueSetAt(0.5, 3, 0.7, number), 0.7);
+  assert.equal(valueSetAt(undefined, 3, 0.7, number), 0.7);
 });

@@ -23,6 +23,12 @@ export function sampled({ keys }: Keyed, frame: number): Json {
   return Array.isArray(value) && Array.isArray(next[1]) ? value.map((each, c) => between(each, (next[1] as Json[])[c])) : between(value, next[1]);
 }
 
+/** Return the value of a knob at a frame, keyed or not. */
+export const valueAt = (given: Json | undefined, frame: number): Json | undefined => (isKeyed(given) && given.keys.length ? sampled(given, frame) : given);
+
+/** Return what a knob becomes that shall have a value at a frame: the value, or where it has keys, these with one at the frame. */
+export const valueSetAt = (given: Json | undefined, frame: number, value: Json, knob: Knob): Json => (isKeyed(given) && given.keys.length ? withKey(given, frame, value, knob) : value);
+
 /** Return a value with a key at a frame, in the place of the one that is there; what is not keyed gets its first. */
 export function withKey(value: Json, frame: number, at: Json, knob: Knob): Keyed {
   const before = isKeyed(value) ? value.keys : [], there = before.find((key) => frameOf(key) === frame), last = before.findLast((key) => frameOf(key) < frame);

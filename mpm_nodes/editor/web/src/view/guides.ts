@@ -3,7 +3,7 @@ import { BoxGeometry, BufferGeometry, CapsuleGeometry, EdgesGeometry, Euler, Lin
 import { entryOf, knobsOf, nodesOf, typeOf } from "../model/graph";
 import type { Json, JsonObject } from "../model/json";
 import type { Kind, Kinds } from "../model/spec";
-import { keyedAt, withKey } from "../model/keyed";
+import { valueAt, valueSetAt } from "../model/keys";
 
 const SHAPES: Record<string, (read: Reader) => BufferGeometry> = {
   box: (read) => { const size = read.vector("size"); return new BoxGeometry(...size); },
@@ -19,7 +19,7 @@ export type Mode = "translate" | "rotate" | "scale";
 
 class Reader {
   constructor(private readonly knobs: JsonObject, private readonly defaults: Map<string, Json>, private readonly frame: number) {}
-  value(name: string): Json | undefined { return keyedAt(this.knobs[name] ?? this.defaults.get(name), this.frame); }
+  value(name: string): Json | undefined { return valueAt(this.knobs[name] ?? this.defaults.get(name), this.frame); }
   has(name: string): boolean { return this.defaults.has(name); }
   number(name: string): number { const found = this.value(name); return typeof found === "number" ? found : 0; }
   vector(name: string): [number, number, number] { const found = this.value(name); return Array.isArray(found) && found.length === 3 ? (found.map(Number) as [number, number, number]) : [0, 0, 0]; }
@@ -93,7 +93,7 @@ export function knobsAfter(document: JsonObject, kinds: Kinds, outline: Object3D
   const name = String(outline.userData.node), entry = entryOf(document, name), kind = kinds.nodes.get(typeOf(entry)), found = new Map<string, Json>();
   if (!kind) return found;
   const read = readerOf(document, name, kind, frame);
-  const put = (knob: string, value: Json) => found.set(knob, withKey(knobsOf(entry)[knob], frame, value));
+  const put = (knob: string, value: Json) => found.set(knob, valueSetAt(knobsOf(entry)[knob], frame, value, kind.knobs.find((each) => each.name === knob)!));
   if (outline.userData.walls) {
     const half = (outline.userData.walls as Vector3).clone().multiply(outline.scale);
     const corner = (sign: number) => outline.position.clone().addScaledVector(half, sign).toArray().map((part) => Number(part.toFixed(4)) || 0);
