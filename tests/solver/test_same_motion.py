@@ -14,7 +14,9 @@ from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.solver import auto_steps
 
 CELL = 0.1
-PRESETS = sorted(registries.default().presets)
+FIRST = {"continuum_foam", "explicit_apic", "implicit_apic", "melting", "surface_tension"}
+"""One preset of each core; the slow tests move all."""
+PRESETS = [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow) for name in sorted(registries.default().presets)]
 STIFF = {
     "material_neo_hookean": {"youngs_modulus": 4e5},
     "material_herschel_bulkley": {"bulk_modulus": 4e5, "shear_modulus": 1e5, "yield_stress": 1e3},

@@ -93,13 +93,17 @@ BY_THE_CLOCK = {"auto_surface_tension", "auto_incompressible", "auto_melting"}
 """Spin as one of their candidates, which have cases of their own: the clock chooses which."""
 
 
+FIRST = {"continuum_foam", "explicit_apic", "implicit_apic", "incompressible", "surface_tension"}
+"""One preset of each core; the slow tests spin all."""
+
+
 @pytest.mark.phenomena("foam", "heat", "melting", "projection", "surface_tension")
 def test_every_preset_has_a_case():
     """A preset that is added is spun as well."""
     assert set(CASES) | BY_THE_CLOCK == set(registries.default().presets)
 
 
-@pytest.mark.parametrize("preset", sorted(CASES))
+@pytest.mark.parametrize("preset", [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow) for name in sorted(CASES)])
 def test_a_ball_that_spins(preset):
     """Explicit affine transfers keep both momenta to rounding; steps that act with the forces of their end lose a little spin."""
     case = CASES[preset]

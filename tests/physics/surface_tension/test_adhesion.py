@@ -44,7 +44,14 @@ FILM = pytest.mark.xfail(
 )
 
 
-@pytest.mark.parametrize("angle", [pytest.param(45.0, marks=FILM), 90.0, 135.0, 180.0])
+@pytest.mark.parametrize(
+    "angle",
+    [
+        pytest.param(45.0, marks=[FILM, pytest.mark.slow]),
+        90.0,
+        *(pytest.param(wide, marks=pytest.mark.slow) for wide in (135.0, 180.0)),
+    ],
+)
 def test_a_floor_gives_no_energy(angle):
     """Never 1 % more than at the start, and from the impact to the way up no 2 % of that come back from nowhere."""
     run, times, found = falling(angle), [], []
