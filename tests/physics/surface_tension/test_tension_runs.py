@@ -61,7 +61,9 @@ def test_one_and_two_threads_and_two_runs_give_the_same_bits(preset, precision):
     assert [name for name in one if one[name] != two[name] or two[name] != again[name]] == []
 
 
-@pytest.mark.parametrize(("preset", "precision"), CASES)
+@pytest.mark.parametrize(
+    ("preset", "precision"), [pytest.param(*case, marks=() if case[1] == "single" else pytest.mark.slow) for case in CASES]
+)
 def test_a_resumed_cook_has_the_same_bytes(preset, precision, tmp_path):
     """A frame whose checkpoint is lost comes out as it was, every file of the cook, while a drop spreads on a plate."""
     nodes = {
