@@ -1,7 +1,6 @@
 """Runs scripts in Blender (the bpy wheel), each in a process of its own with a time limit, with the extension installed.
 
-Another Blender than the environment's is tested by naming its folder: `pip install --no-deps --target DIR bpy==5.0.1`, then
-`MPM_NODES_TEST_BPY=DIR python -m pytest tests/hosts`. Each wheel is for one Python: where that is not the environment's, name it as
+Another Blender than the environment's is tested by `python -m tests.blenders`, which names the Python that has it in
 MPM_NODES_TEST_BPY_PYTHON. Cooks run in the environment's.
 """
 
@@ -79,7 +78,7 @@ os._exit(status)  # Blender can hang in its own exit
 @functools.cache
 def _installed() -> tuple[Path | None, str]:
     """Return Blender's user folder with the extension installed, or None and why there is none."""
-    if importlib.util.find_spec("bpy") is None:
+    if "MPM_NODES_TEST_BPY_PYTHON" not in os.environ and importlib.util.find_spec("bpy") is None:
         return None, "bpy is not installed (pip install mpm-nodes[vdb])"
     try:
         folder = Path(tempfile.mkdtemp(prefix="mpm_blender_"))
@@ -103,8 +102,7 @@ def _run(user: Path, script: str, arguments: list[str], **variables: str) -> sub
         **variables,
     }
     file = user / f"script_{abs(hash(script))}.py"
-    other = os.environ.get("MPM_NODES_TEST_BPY", "")
-    file.write_text((f"import sys; sys.path.insert(0, {other!r})\n" if other else "") + script, encoding="utf-8")
+    file.write_text(script, encoding="utf-8")
     program = os.environ.get("MPM_NODES_TEST_BPY_PYTHON", sys.executable)
     return subprocess.run(
         [program, str(file), *arguments], capture_output=True, text=True, timeout=LIMIT, env=environ, cwd=user, check=False
