@@ -15,7 +15,8 @@ import mpm_nodes  # noqa: E402
 project = "mpm_nodes"
 author = "the mpm_nodes authors"
 release = version = mpm_nodes.__version__
-extensions = ["myst_parser", "sphinx.ext.mathjax"]
+extensions = ["myst_parser", "mathml"]
+html_math_renderer = "mathml"
 myst_enable_extensions = ["dollarmath"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["site", "_build"]
@@ -23,6 +24,7 @@ myst_heading_anchors = 4
 html_theme = "furo"
 html_title = f"mpm_nodes {version}"
 html_copy_source = False
+html_static_path = html_css_files = ["site.css"]
 
 _OUTSIDE = {f"](../{path}": f"](project/{name}.md" for name, path in make_reference.TOP_PAGES.items()}
 

@@ -151,12 +151,35 @@ def test_links_hold(page: Path):
             assert anchor in headings(path.read_text()), target
 
 
-def test_it_builds_without_a_warning(tmp_path):
-    """`sphinx-build -W`, where the extra `docs` is installed: CI does it with a step of its own."""
-    pytest.importorskip("sphinx")
-    pytest.importorskip("myst_parser")
-    pytest.importorskip("furo")
-    command = [sys.executable, "-m", "sphinx", "-W", "-q", "docs", str(tmp_path / "site")]
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built without a warning where the extra `docs` is installed: CI does it with a step of its own."""
+    for name in ("sphinx", "myst_parser", "furo", "latex2mathml"):
+        pytest.importorskip(name)
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-W", "-q", "docs", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "site" / "reference" / "stages.html").is_file()
+    return folder
+
+
+def test_it_builds_without_a_warning(site):
+    """`sphinx-build -W`, with the pages that are generated, and formulas drawn."""
+    assert "<math" in (site / "reference" / "stages.html").read_text() and "<math" in (site / "equations.html").read_text()
+
+
+LOADED = re.compile(
+    r"""<(?:script|img|iframe|source|video|audio|embed)\b[^>]*?\bsrc(?:set)?=["']([^"']*)"""
+    r"""|<link\b(?![^>]*rel=["'](?:canonical|license)["'])[^>]*?\bhref=["']([^"']*)"""
+    r"""|url\(\s*["']?([^"')]*)|@import\s+["']([^"']*)"""
+)
+"""What a browser loads by itself; a link waits for a click."""
+OUTSIDE = re.compile(r"^\s*(?:[a-z]+:)?//", re.I)
+
+
+def test_the_site_asks_for_nothing_outside(site):
+    """No page and no style sheet loads a script, a style, a font or a picture from another machine."""
+    assert OUTSIDE.match(next(filter(None, LOADED.search('<script defer src="https://cdn.example/x.js">').groups())))
+    files = [path for path in site.rglob("*") if path.suffix in (".html", ".css")]
+    loaded = {(path.name, each) for path in files for found in LOADED.findall(path.read_text()) for each in found if each}
+    assert len(loaded) > 100 and {each for each in loaded if OUTSIDE.match(each[1])} == set()
