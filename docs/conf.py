@@ -23,21 +23,38 @@ exclude_patterns = ["site", "_build"]
 myst_heading_anchors = 4
 html_theme = "furo"
 html_title = f"mpm_nodes {version}"
-html_copy_source = False
+html_copy_source = html_show_copyright = False
 html_static_path = html_css_files = ["site.css"]
 
+_FOLDED = {
+    "houdini": ("houdini_test",),
+    "python": ("wedges",),
+    "extending": (
+        "a_node_in_20_lines",
+        "a_stage_in_a_preset",
+        "a_law_in_90_lines",
+        "a_phenomenon_in_a_folder",
+        "fragments",
+        "transfers",
+    ),
+    "reference/nodes": ("materials", "attributes"),
+    "reference/stages": ("presets",),
+    "project/contributing": ("/selftest", "/numba"),
+}
+"""Pages that the navigation folds below another one. They stand here, as GitHub shows a `toctree` of a page as it is written."""
 _OUTSIDE = {f"](../{path}": f"](project/{name}.md" for name, path in make_reference.TOP_PAGES.items()}
 
 
-def _turn_links(app: object, name: str, source: list[str]) -> None:
-    """Turn links to pages outside docs/ to their copies on the site."""
-    if "/" in name:
-        return
-    for old, new in _OUTSIDE.items():
-        source[0] = source[0].replace(old, new)
+def _prepare(app: object, name: str, source: list[str]) -> None:
+    """Turn links to pages outside docs/ to their copies on the site, and fold pages below theirs."""
+    if "/" not in name:
+        for old, new in _OUTSIDE.items():
+            source[0] = source[0].replace(old, new)
+    if name in _FOLDED:
+        source[0] += "\n".join(["\n```{toctree}", ":hidden:", "", *_FOLDED[name], "```", ""])
 
 
 def setup(app: object) -> None:
     """Write the generated pages, and turn links."""
     make_reference.write(HERE)
-    app.connect("source-read", _turn_links)  # type: ignore[attr-defined]
+    app.connect("source-read", _prepare)  # type: ignore[attr-defined]

@@ -151,6 +151,17 @@ def test_links_hold(page: Path):
             assert anchor in headings(path.read_text()), target
 
 
+def test_the_front_page_has_four_doors_and_six_groups():
+    """A sentence and three links for each kind of reader; no group of the navigation has more than eight entries."""
+    text = (ROOT / "docs" / "index.md").read_text()
+    doors = re.findall(r"^\| \*\*(.+?)\*\* \| (.+) \|$", text, re.M)
+    assert [reader for reader, _ in doors] == ["an artist", "a technical director", "a researcher", "a contributor"]
+    assert all(len(re.findall(r"\]\(", said)) == 3 for _, said in doors)
+    found = re.findall(r"^```\{toctree\}\n:caption: [^\n]+\n:hidden:\n\n(.*?)```", text, re.M | re.S)
+    groups = [entries.split() for entries in found]
+    assert len(groups) == text.count("{toctree}") == 6 and all(3 < len(group) <= 8 for group in groups)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The site, built without a warning where the extra `docs` is installed: CI does it with a step of its own."""
