@@ -37,12 +37,13 @@ _FOLDED = {
         "fragments",
         "transfers",
     ),
+    "samples/index": tuple(make_reference.SAMPLE_PAGES),
     "reference/nodes": ("materials", "attributes"),
     "reference/stages": ("presets",),
     "project/contributing": ("/selftest", "/numba"),
 }
 """Pages that the navigation folds below another one. They stand here, as GitHub shows a `toctree` of a page as it is written."""
-_OUTSIDE = {f"](../{path}": f"](project/{name}.md" for name, path in make_reference.TOP_PAGES.items()}
+_OUTSIDE = {f"](../{path}": f"]({name}.md" for name, path in make_reference.TOP_PAGES.items()}
 
 
 def _prepare(app: object, name: str, source: list[str]) -> None:

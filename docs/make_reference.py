@@ -17,13 +17,15 @@ from typing import Any
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
+SAMPLE_PAGES = ("basics", "directing", "foam", "viscoelastic", "heat", "surface_tension", "bodies")
 TOP_PAGES = {
-    "changelog": "CHANGELOG.md",
-    "contributing": "CONTRIBUTING.md",
-    "security": "SECURITY.md",
-    "samples": "samples/README.md",
+    "project/changelog": "CHANGELOG.md",
+    "project/contributing": "CONTRIBUTING.md",
+    "project/security": "SECURITY.md",
+    "samples/index": "samples/README.md",
+    **{f"samples/{name}": f"samples/{name}.md" for name in SAMPLE_PAGES},
 }
-"""Pages of the repository outside docs/, by their name on the site, below `project/`."""
+"""Pages of the repository outside docs/, by their place on the site."""
 
 
 def pages() -> dict[str, str]:
@@ -54,7 +56,7 @@ def pages() -> dict[str, str]:
         "reference/attributes.md": attributes(spec["attributes"]),
         "reference/cli.md": command_line(),
         "reference/api.md": python_api(),
-        **{f"project/{name}.md": top_page(ROOT / path) for name, path in TOP_PAGES.items()},
+        **{f"{name}.md": top_page(ROOT / path) for name, path in TOP_PAGES.items()},
     }
 
 
@@ -276,7 +278,7 @@ def documented(thing: Any, name: str) -> list[str]:
 
 
 def top_page(path: Path) -> str:
-    """Return a page from outside docs/ with its links turned to where their targets are on the site."""
+    """Return a page from outside docs/ with links as on the site, and with the tables that it leads to on GitHub, folded."""
     here = path.parent
 
     def turned(found: re.Match[str]) -> str:
@@ -286,12 +288,19 @@ def top_page(path: Path) -> str:
         whole = (here / target).resolve()
         for name, top in TOP_PAGES.items():
             if whole == ROOT / top:
-                return f"]({name}.md{'#' + anchor if anchor else ''})"
+                return f"](../{name}.md{'#' + anchor if anchor else ''})"
         if whole.is_relative_to(ROOT / "docs"):
             return f"](../{whole.relative_to(ROOT / 'docs')}{'#' + anchor if anchor else ''})"
         return f"]({Path('../..') / whole.relative_to(ROOT)})"
 
-    return re.sub(r"\]\(([^)\s]+)\)", turned, path.read_text(encoding="utf-8"))
+    def shown(found: re.Match[str]) -> str:
+        tables = (here / found[2]).read_text(encoding="utf-8")
+        heading = next(title for title in re.findall(r"^## (.*)$", tables, re.M) if slug(title) == found[3])
+        rows = tables.partition(f"\n## {heading}\n")[2].partition("\n## ")[0].strip()
+        return f"<details><summary>{found[1]}</summary>\n\n{rows}\n\n</details>"
+
+    text = re.sub(r"^\[([\w ]+)\]\((figures/\w+\.md)#([\w-]+)\)$", shown, path.read_text(encoding="utf-8"), flags=re.M)
+    return re.sub(r"\]\(([^)\s]+)\)", turned, text)
 
 
 # ---------------------------------------------------------------- text

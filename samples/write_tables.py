@@ -1,4 +1,4 @@
-"""Write the tables of README.md from what `mpm-nodes sample` left beside its contact sheets.
+"""Write the tables in figures/ from what `mpm-nodes sample` left beside its contact sheets.
 
 python samples/write_tables.py out/NAME ...
 """
@@ -32,7 +32,7 @@ BALANCES = frozenset(
         "enthalpy that is missing, over that heat or all latent heat",
     }
 )
-"""Figures of every cook that README.md names once, above its tables, which have them only where they miss."""
+"""Figures of every cook that README.md names once; tables have them only where they miss."""
 HEAD = "| figure | measured | must show | holds |\n| --- | --- | --- | --- |\n"
 
 
@@ -42,7 +42,7 @@ def balanced(figure: dict) -> bool:
 
 
 def table_of(record: dict) -> str:
-    """Return the figures of a cook as the table of README.md."""
+    """Return the figures of a cook as the table of its page."""
     told = [each for each in record["figures"] if not balanced(each)]
     rows = [f"| {each['name']} | {each['printed']} | {each['expected'] or '-'} | {each['verdict']} |" for each in told]
     return HEAD + "\n".join(rows) + "\n"
@@ -51,8 +51,6 @@ def table_of(record: dict) -> str:
 def with_table(text: str, sample: str, table: str) -> str:
     """Return the page with that table in the sample's section, in place of the one there or at its end."""
     head, title, rest = text.partition(f"\n## {sample}\n")
-    if not title:
-        raise SystemExit(f"README.md has no section '## {sample}'; write it first")
     end = re.search(r"^#{1,2} ", rest, re.MULTILINE)
     section, after = (rest[: end.start()], rest[end.start() :]) if end else (rest, "")
     found = re.search(r"(^\|.*\n)+", section, re.MULTILINE)
@@ -63,10 +61,20 @@ def with_table(text: str, sample: str, table: str) -> str:
     return head + title + section + after
 
 
+def page_of(sample: str) -> Path:
+    """Return the page with the section of a sample.
+
+    Raises:
+        SystemExit: None has it.
+    """
+    for page in sorted((samples_folder() / "figures").glob("*.md")):
+        if f"\n## {sample}\n" in page.read_text():
+            return page
+    raise SystemExit(f"samples/figures has no page with a section '## {sample}'; write it first")
+
+
 def main(folders: list[str]) -> None:
     """Take the newest figures in each output folder."""
-    page = samples_folder() / "README.md"
-    text = page.read_text()
     for folder in folders:
         files = sorted(Path(folder).glob("r*/preview/figures.json"))
         if not files:
@@ -74,8 +82,8 @@ def main(folders: list[str]) -> None:
         record = json.loads(files[-1].read_text())
         if record["size"] != "quick" or record["overrides"]:
             raise SystemExit(f"{files[-1]}: of size {record['size']} with {record['overrides']}; tables hold the quick size")
-        text = with_table(text, record["sample"], table_of(record))
-    page.write_text(text)
+        page = page_of(record["sample"])
+        page.write_text(with_table(page.read_text(), record["sample"], table_of(record)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Figures that are known to miss what they must show, by sample: samples/README.md says why. Only others make a run fail."""
+"""Figures that are known to miss what they must show, by sample: its page in samples/ says why. Only others make a run fail."""
 
 from __future__ import annotations
 

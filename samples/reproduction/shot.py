@@ -50,7 +50,7 @@ class Figure:
         measured: The number.
         target: What it must be; None where nothing is claimed.
         says: What the source says, or why the target is where it is.
-        known: Whether samples/README.md says that it misses its target, and why.
+        known: Whether its page in samples/ says that it misses its target, and why.
     """
 
     name: str

@@ -41,7 +41,7 @@ def texts(root: Path = ROOT) -> dict[str, str]:
         *root.glob("*.md"),
         *(path for package in PACKAGES for path in (root / package).rglob("*") if path.suffix in (".py", ".md", ".json")),
     ]
-    generated = (root / "docs/project", root / "docs/reference")
+    generated = (root / "docs/project", root / "docs/reference", root / "docs/samples")
     others = {"node_modules"}  # what npm has put beside the editor's sources
     files = [path for path in files if path.parent not in generated and path.name != Path(__file__).name]
     files = [path for path in files if others.isdisjoint(path.parts)]

@@ -19,7 +19,7 @@ from mpm_nodes.preview.pictures import find_root
 from mpm_nodes.preview.scene import open_scene
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "samples").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "samples").rglob("*.md")])
 
 
 @pytest.fixture(scope="module")

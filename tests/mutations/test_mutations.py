@@ -18,6 +18,7 @@ from defects_of_contacts import DEFECTS as OF_CONTACTS
 from defects_of_fields import DEFECTS as OF_FIELDS
 from defects_of_kernels import DEFECTS as OF_KERNELS
 from defects_of_nodes import DEFECTS as OF_NODES
+from defects_of_pages import DEFECTS as OF_PAGES
 from defects_of_plots import DEFECTS as OF_PLOTS
 from defects_of_rigid_bodies import DEFECTS as OF_RIGID_BODIES
 from defects_of_solver import DEFECTS as OF_SOLVER
@@ -31,6 +32,7 @@ DEFECTS = (
     *OF_SOLVER,
     *OF_RIGID_BODIES,
     *OF_NODES,
+    *OF_PAGES,
     *OF_PLOTS,
     *OF_THE_EDITOR,
 )

@@ -1,4 +1,4 @@
-"""How the numbers of the directing samples in samples/README.md are measured."""
+"""How the numbers of the directing samples in samples/figures are measured."""
 
 from __future__ import annotations
 
@@ -285,4 +285,4 @@ MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
         "lowest particle at frame 96: none leaks through the basin [m]": lambda c: c.x(96).min(),
     },
 }
-"""By sample and number as samples/README.md calls it: how to measure it."""
+"""By sample and number as samples/figures calls it: how to measure it."""

@@ -1,4 +1,4 @@
-"""What samples/README.md claims, and how each number is measured from the cache that a cook leaves."""
+"""What samples/figures claims, and how each number is measured from the cache that a cook leaves."""
 
 from __future__ import annotations
 
@@ -42,11 +42,16 @@ class Cooked:
         return (last.astype(float) - first)[ids]
 
 
+def figures_pages() -> str:
+    """Return the pages of samples/figures, one below the other."""
+    return "\n".join(page.read_text() for page in sorted((SAMPLES / "figures").glob("*.md")))
+
+
 def claims() -> dict[str, dict[str, tuple[float, float]]]:
-    """Return (value, tolerance) by number and sample, from the tables of samples/README.md."""
+    """Return (value, tolerance) by number and sample, from the tables of samples/figures."""
     found: dict[str, dict[str, tuple[float, float]]] = {}
     sample = ""
-    for line in (SAMPLES / "README.md").read_text().splitlines():
+    for line in figures_pages().splitlines():
         if line.startswith("## "):
             sample = line[3:].strip()
         row = re.fullmatch(r"\| (.+) \| (-?[\d.]+) \| ([\d.]+) \|", line)
@@ -201,4 +206,4 @@ MEASURES: dict[str, dict[str, Callable[[Cooked], float]]] = {
         "its width across at the end [m]": lambda c: np.ptp(c.x(65, 0)),
     },
 }
-"""By sample and number as samples/README.md calls it: how to measure it."""
+"""By sample and number as samples/figures calls it: how to measure it."""

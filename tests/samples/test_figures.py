@@ -1,4 +1,4 @@
-"""Figures of the packaged samples: what is printed is what is enforced, and samples/README.md says what a cook says."""
+"""Figures of the packaged samples: what is printed is what is enforced, and samples/figures says what a cook says."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import re
 
 import pytest
 from sample_numbers import SAMPLES as FOLDER
+from sample_numbers import figures_pages
 
 from mpm_nodes import cli
 from mpm_nodes_samples.reproduction.index import SAMPLES
 from mpm_nodes_samples.reproduction.known_misses import KNOWN_MISSES
 from mpm_nodes_samples.reproduction.shot import Figure, Target
-from mpm_nodes_samples.write_tables import BALANCES, balanced, table_of
+from mpm_nodes_samples.write_tables import BALANCES, balanced, page_of, table_of, with_table
 
 NUMBER = r"(-?[\d.]+(?:e[-+]?\d+)?)"
 UNSTABLE = ("seconds a frame, solve",)
@@ -39,7 +40,7 @@ def tables() -> dict[str, list[tuple[str, str, str, str]]]:
     """Return the rows (figure, measured, must show, holds) of each sample's table."""
     found: dict[str, list[tuple[str, str, str, str]]] = {}
     sample, inside = "", False
-    for line in (FOLDER / "README.md").read_text().splitlines():
+    for line in figures_pages().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("## "):
             sample, inside = line[3:], False
@@ -90,7 +91,7 @@ def test_rounding_takes_no_number_across_its_bar(measured):
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_verdicts_of_the_readme_follow_from_its_numbers(name):
+def test_verdicts_of_the_tables_follow_from_their_numbers(name):
     """Every row: its word is what number and target make of it; what claims nothing says nothing; each miss is a known one."""
     assert TABLES[name]
     for figure, measured, expected, holds in TABLES[name]:
@@ -98,10 +99,32 @@ def test_verdicts_of_the_readme_follow_from_its_numbers(name):
         assert found.verdict == holds != "MISSED", (figure, measured, expected, holds)
 
 
-def test_known_misses_are_those_of_the_readme():
+def test_known_misses_are_those_of_the_tables():
     """No figure is excused that holds or does not exist."""
     told = {name: tuple(row[0] for row in rows if row[3] == "known miss") for name, rows in TABLES.items()}
     assert {name: rows for name, rows in told.items() if rows} == KNOWN_MISSES
+
+
+def test_every_sample_has_its_section_its_figures_and_its_reasons():
+    """Each is on the page of its family, which leads to its table and says why it misses what it is known to miss."""
+    for name in SAMPLES:
+        (page,) = (page for page in FOLDER.glob("*.md") if f"\n## {name}\n" in page.read_text())
+        section = page.read_text().partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        assert (
+            f"[Figures](figures/{page.name}#{name})" in section and f"\n## {name}\n" in (FOLDER / "figures" / page.name).read_text()
+        ), name
+        assert ("nown miss" in section) == (name in KNOWN_MISSES), name
+        assert f" {name}" in (FOLDER / "README.md").read_text(), name
+
+
+def test_a_table_is_written_into_its_section():
+    """In place of the one that is there, on the page that has the section; a sample without one is told of."""
+    page = "# Figures\n\n## one\n\n| a |\n| old |\n\n## two\n\n| b |\n"
+    assert with_table(page, "one", "| new |\n") == page.replace("| a |\n| old |\n", "| new |\n")
+    assert with_table(page, "two", "| new |\n") == page.replace("| b |", "| new |")
+    assert page_of("toothpaste") == FOLDER / "figures" / "viscoelastic.md"
+    with pytest.raises(SystemExit, match="no page with a section '## nothing'"):
+        page_of("nothing")
 
 
 def test_tables_leave_out_balances_that_hold():
@@ -116,10 +139,10 @@ def test_tables_leave_out_balances_that_hold():
 # ---------------------------------------------------------------- cooks
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_cook_says_what_the_readme_says(name, tmp_path):
+def test_a_cook_says_what_the_tables_say(name, tmp_path):
     """Every sample in its quick size: figures, targets and verdicts of the table; numbers to a tenth; known misses do not fail.
 
-    What the page names once for all samples (`BALANCES`) may be left out of a table where it does not miss.
+    What README.md names once for all samples (`BALANCES`) may be left out of a table where it does not miss.
     """
     code = cli.main(["sample", name, "--out", str(tmp_path), "--events", "none"])
     (file,) = tmp_path.glob("r*/preview/figures.json")

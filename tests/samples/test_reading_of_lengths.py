@@ -78,7 +78,7 @@ def test_every_graph_with_matter_of_r15_has_its_gravity():
 def test_pages_tell_the_same_gravity_and_lengths():
     """What pages say of R15's units: grams, decimetres and seconds, and gravity; all of a movie's gravity is that of its paste."""
     theirs = rf"{R15_GRAVITY:g} m/s(?:\^2|²)"
-    for page, decimetres in (("docs/viscoelastic.md", True), ("samples/README.md", True), ("docs/first_movies.md", False)):
+    for page, decimetres in (("docs/viscoelastic.md", True), ("samples/viscoelastic.md", True), ("docs/first_movies.md", False)):
         text = (ROOT / page).read_text().replace("\n", " ")
         assert re.search(theirs, text), page
         assert not decimetres or re.search("grams, decimetres and seconds", text), page

@@ -1,4 +1,4 @@
-"""The samples: each is a valid graph, cooks at any resolution, and shows the numbers that samples/README.md claims."""
+"""The samples: each is a valid graph, cooks at any resolution, and shows the numbers that samples/figures claims."""
 
 from __future__ import annotations
 
@@ -55,13 +55,15 @@ falling = pytest.mark.parametrize("file", [file for file in FILES if file.stem i
 
 
 def test_every_sample_is_listed_with_its_command_and_numbers():
-    """README.md names each graph, the command that cooks it, and numbers that the slow test knows how to measure."""
+    """README.md names each graph and the command that cooks it; its page and its table have numbers that the slow test measures."""
     text, numbers = (SAMPLES / "README.md").read_text(), claims()
+    pages = "".join((SAMPLES / f"{name}.md").read_text() for name in ("basics", "directing"))
+    assert "mpm-nodes cook samples/NAME.json --out out/NAME" in text
     assert {file.stem for file in FILES} == set(numbers) == set(MEASURES) == set(CACHES)
     for file in FILES:
-        assert f"mpm-nodes cook samples/{file.name} --out out/{file.stem}" in text
+        assert f" {file.stem}" in text and f"\n## {file.stem}\n" in pages
         assert set(numbers[file.stem]) == set(MEASURES[file.stem])
-    assert "mpm-nodes demo" in text
+    assert "mpm-nodes demo" in pages
 
 
 def test_no_graph_lies_in_samples_that_nothing_holds_to_account():
@@ -218,7 +220,7 @@ def test_the_bowl_is_what_its_script_makes(tmp_path: Path):
 @pytest.mark.slow
 @each
 def test_it_shows_its_numbers(file: Path, tmp_path: Path):
-    """The whole shot through the executor: every number of README.md, measured from the files it left."""
+    """The whole shot through the executor: every number of samples/figures, measured from the files it left."""
     told: list[Event] = []
     result = execute(load_graph(file), out=tmp_path, on_event=told.append)
     assert result.seconds < 600
