@@ -24,6 +24,7 @@ myst_heading_anchors = 4
 html_theme = "furo"
 html_title = f"mpm_nodes {version}"
 html_copy_source = html_show_copyright = False
+html_extra_path = [make_reference.SCHEMA]
 html_static_path = html_css_files = ["site.css"]
 
 _FOLDED = {

@@ -27,10 +27,26 @@ TOP_PAGES = {
 }
 """Pages of the repository outside docs/, by their place on the site."""
 
+SCHEMA = "reference/graph.schema.json"
+SCHEMA_PAGE = """# Graph schema
+
+<a href="../graph.schema.json">graph.schema.json</a> is the JSON Schema (draft 2020-12) of graph files: every node with its inputs
+and knobs, their ranges, units and help. Text editors complete and check by it what is typed, and a pipeline can refuse a file
+without running ours. `mpm-nodes host schema` prints it with your own nodes. In Visual Studio Code:
+
+```json
+{"json.schemas": [{"fileMatch": ["shots/*.json"], "url": "./graph.schema.json"}]}
+```
+
+Every packaged graph fits it, which a test holds. It does not know which types of wires fit, circles, and what presets take;
+`mpm-nodes validate` does. Nodes of older versions are upgraded as they are loaded, and may not fit.
+"""
+
 
 def pages() -> dict[str, str]:
     """Return the text of every generated page by its path on the site."""
     from mpm_nodes.graph.declare import registry
+    from mpm_nodes.hosts.schema import graph_schema
     from mpm_nodes.hosts.spec import host_spec
 
     spec = host_spec(registry.load(path="", entry_points=False))
@@ -55,6 +71,8 @@ def pages() -> dict[str, str]:
         "reference/materials.md": materials(spec["materials"]),
         "reference/attributes.md": attributes(spec["attributes"]),
         "reference/cli.md": command_line(),
+        "reference/schema.md": SCHEMA_PAGE,
+        SCHEMA: json.dumps(graph_schema(registry.load(path="", entry_points=False)), indent=1, ensure_ascii=False) + "\n",
         "reference/api.md": python_api(),
         **{f"{name}.md": top_page(ROOT / path) for name, path in TOP_PAGES.items()},
     }

@@ -94,9 +94,10 @@ def test_the_speed_told_is_that_of_the_pages():
 
 
 def test_the_pages_name_this_version():
-    """Wheel and zip that the pages name are of the version that pyproject.toml, the package and the changelog have."""
+    """Wheel, zip and citation are of the version that pyproject.toml, the package and the changelog have."""
     pages = TEXT + (ROOT / "docs/blender.md").read_text()
-    named = {*re.findall(r"mpm_nodes-(\d[\d.]*\d)", pages), *re.findall(r"mpm-nodes (\d[\d.]*\d) on", pages)}
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.M)[1]
+    named = {cited, *re.findall(r"mpm_nodes-(\d[\d.]*\d)", pages), *re.findall(r"mpm-nodes (\d[\d.]*\d) on", pages)}
     released = re.search(r"^## (\d\S*)", (ROOT / "CHANGELOG.md").read_text(), re.M)[1]
     assert named == {
         mpm_nodes.__version__,

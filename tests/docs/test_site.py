@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from mpm_nodes import cli
 from mpm_nodes.graph.declare import registry as registries
 from mpm_nodes.graph.document.document import load_graph
 from mpm_nodes.graph.plan.validate import validate
+from mpm_nodes.hosts.schema import graph_schema
 from mpm_nodes.materials.library import LIBRARY
 from mpm_nodes.preview.pictures import find_root
 from mpm_nodes.preview.scene import open_scene
@@ -186,6 +188,13 @@ LOADED = re.compile(
 )
 """What a browser loads by itself; a link waits for a click."""
 OUTSIDE = re.compile(r"^\s*(?:[a-z]+:)?//", re.I)
+
+
+def test_the_schema_of_graphs_is_published(site):
+    """As `mpm-nodes host schema` prints it, below an address that stays; its page leads there."""
+    published = json.loads((site / "graph.schema.json").read_text())
+    assert published == json.loads(json.dumps(graph_schema(registries.load(path="", entry_points=False))))
+    assert 'href="../graph.schema.json"' in (site / "reference" / "schema.html").read_text()
 
 
 def test_the_site_asks_for_nothing_outside(site):
