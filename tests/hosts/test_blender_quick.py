@@ -167,7 +167,7 @@ presets, faults = quick_presets.found()
 answer["env"] = [list(presets), presets["honey"].get("comment"), faults]
 os.environ["MPM_NODES_QUICK"] = ""
 preferences.quick_folder = given["folder"]
-answer["own"] = list(quick_presets.found(quick.own_folder())[0])
+answer["own"] = list(quick_presets.found(quick_operators.own_folder())[0])
 """
     seen = in_blender(script, folder=str(folder))
     names, comment, faults = seen["env"]

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from defect import Defect
 from defects_of_attachments import DEFECTS as OF_ATTACHMENTS
+from defects_of_blender import DEFECTS as OF_BLENDER
 from defects_of_contacts import DEFECTS as OF_CONTACTS
 from defects_of_fields import DEFECTS as OF_FIELDS
 from defects_of_kernels import DEFECTS as OF_KERNELS
@@ -28,6 +29,7 @@ DEFECTS = (
     *OF_KERNELS,
     *OF_CONTACTS,
     *OF_ATTACHMENTS,
+    *OF_BLENDER,
     *OF_FIELDS,
     *OF_SOLVER,
     *OF_RIGID_BODIES,

@@ -16,7 +16,7 @@ from . import (
     operators,
     places,
     point_materials,
-    quick,
+    quick_operators,
     sockets,
     substep_operators,
     trees,
@@ -39,7 +39,7 @@ CLASSES = [
     *curves.CLASSES,
     *operators.CLASSES,
     *substep_operators.CLASSES,
-    *quick.CLASSES,
+    *quick_operators.CLASSES,
     *cache_panel.CLASSES,
     *interface.CLASSES,
 ]
@@ -54,7 +54,7 @@ def register():
     """Make everything known to Blender."""
     for cls in CLASSES:
         bpy.utils.register_class(cls)
-    quick.register()
+    quick_operators.register()
     guides.register()
     interface.register()
     bpy.app.handlers.load_pre.append(cook.before_load)
@@ -78,6 +78,6 @@ def unregister():
     bpy.app.handlers.load_pre.remove(cook.before_load)
     interface.unregister()
     guides.unregister()
-    quick.unregister()
+    quick_operators.unregister()
     for cls in reversed(CLASSES):
         bpy.utils.unregister_class(cls)

@@ -102,9 +102,21 @@ def constant(knob):
     return {**knob, "keyable": False}
 
 
-def _fill(tree, entries):
-    """Add the nodes of a document to an empty tree, wire them, and set their knobs."""
-    made = {}
+def add(tree, entries, there):
+    """Add nodes to a graph below those that it has; return them by the names that their entries have.
+
+    Args:
+        tree: The graph.
+        entries: The nodes by name, as in a document.
+        there: Nodes of the graph by the names that wires of the entries know them by.
+    """
+    bottom = min((node.location[1] - layout.height(node) for node in tree.nodes if isinstance(node, nodes.MpmNode)), default=0.0)
+    return _fill(tree, entries, there, bottom - layout.GAP)
+
+
+def _fill(tree, entries, there=None, top=0.0):
+    """Add the nodes of a document to a tree, wire them, and set their knobs; return all by name."""
+    made = dict(there or {})
     if tree.bl_idname == SUBSTEP_TREE:
         state = tree.nodes.new(nodes.MpmSubstepState.bl_idname)
         state.name, state.location = STATE_NODE, (-260.0, 0.0)
@@ -117,9 +129,11 @@ def _fill(tree, entries):
                 _wire(made, source, made[name], port)
     layout.place([(made[name], entry.get("position", [0, 0])) for name, entry in entries.items()])
     for name, entry in entries.items():
+        made[name].location[1] += top
         memory.remember(made[name], "/position", entry.get("position", [0, 0]), list(made[name].location))
         memory.remember(made[name], "/inputs", entry.get("inputs", {}), wires(made[name]))
     tree.message = ""
+    return made
 
 
 def _node(tree, name, entry):

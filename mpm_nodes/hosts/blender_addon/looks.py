@@ -1,6 +1,7 @@
 """Materials that cooked matter comes in with; artists give it others."""
 
 import json
+import re
 
 import bpy
 
@@ -16,10 +17,13 @@ def quick_facts(tree):
 
 def preset_material(thing, tree):
     """Return the material that the quick preset of a graph wants for a new object, or None."""
-    look = quick_facts(tree).get("look")  # inputs of Blender's Principled shader
+    facts, name = quick_facts(tree), f"MPM {tree.name}"
+    look = facts.get("look")  # inputs of Blender's Principled shader
+    for label, other in facts.get("looks", {}).items():  # of matter that was added later, which has a mesh of its own
+        if re.sub(r"[.][0-9]{3,}$", "", thing.name) == f"mesh_{label}":
+            look, name = other, f"{name} {label}"
     if not isinstance(look, dict) or thing.type == "VOLUME" or thing.name.startswith("collider_"):
         return None
-    name = f"MPM {tree.name}"
     material = bpy.data.materials.get(name)
     if material is not None:
         return material
@@ -34,6 +38,14 @@ def preset_material(thing, tree):
                 continue
     material.diffuse_color = shader.inputs["Base Color"].default_value  # what the viewport shows
     return material
+
+
+def add_look(tree, labels, look):
+    """Keep the look that meshes of materials of these labels come in with."""
+    rest = json.loads(tree.rest or "{}")
+    looks = rest.setdefault("editor", {}).setdefault("quick", {}).setdefault("looks", {})
+    looks.update({re.sub(r"\W", "_", label): look for label in labels})
+    tree.rest = json.dumps(rest)
 
 
 def default_material(thing):

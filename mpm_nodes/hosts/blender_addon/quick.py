@@ -1,38 +1,31 @@
-"""Two clicks to matter: an object and a preset become a graph that cooks at once."""
+"""Two clicks to matter: an object and a preset become a graph, or a part of one."""
 
 import contextlib
-import functools
 
 import bmesh
 import bpy
 from mathutils import Vector
 
 from . import (
-    cook,
-    environment,
     force_fields,
     graph_file,
-    history,
+    knobs,
     looks,
+    nodes,
     problems,
     quick_presets,
+    quick_ways,
     rigid_bodies,
     scene_input,
     scene_pass,
+    specification,
     surfaces,
     timeline,
 )
-from .steps import Stepwise
 
 
 class QuickFault(Exception):
     """Nothing can be made of what is selected; the message says why and what to do."""
-
-
-def own_folder():
-    """Return the folder of presets that the preferences name, "" for none."""
-    chosen = environment.preferences()
-    return bpy.path.abspath(chosen.quick_folder) if chosen and chosen.quick_folder else ""
 
 
 def measured(thing, stage, scene):
@@ -66,55 +59,118 @@ def measured(thing, stage, scene):
         whole.free()
 
 
-def make(preset, source, others, scene, particles, ground=True):
-    """Return a new graph tree that turns an object into matter, which feels the scene's force fields.
+def make(preset, source, others, scene, particles, ground=True, way=quick_ways.FILL, tree=None):
+    """Return a graph tree that turns an object into matter, which feels the scene's force fields.
 
     Args:
         preset: Document of a quick preset.
         source: The object.
         others: Objects that the matter meets.
         scene: The scene.
-        particles: About how many particles the object is filled with.
+        particles: About how many particles the object is filled with, or pours out.
         ground: Whether there is ground at height 0, or below what lies lower.
+        way: What becomes of the object.
+        tree: Graph that the matter is added to, with its cell size and frames; None makes one.
 
     Raises:
-        QuickFault: The object has no surface.
+        QuickFault: The object has no surface, or the graph cannot take it.
     """
     if not surfaces.has_surface(source):
         raise QuickFault(f"{source.name} has no surface; make a mesh the active object")
-    facts = preset["editor"]["quick"]
-    met = [thing for thing in others if surfaces.has_surface(thing)]
+    held = held_by(tree) if tree else set()
+    if source in held:
+        raise QuickFault(f"{source.name} is in {tree.name} already; choose another object, or make a new graph")
+    met = [thing for thing in others if surfaces.has_surface(thing) and thing not in held]
     with scene_pass.apart(scene, [source, *met]) as stage:
         stage.scene.frame_set(scene.frame_start)
         found = {thing.name: measured(thing, stage, scene) for thing in (source, *met)}
         speed = _speed(source, stage, scene)
+    rate = scene.render.fps / scene.render.fps_base
+    settings = preset["settings"]
+    seconds = (settings.get("end", 48) - settings.get("start", 1) + 1) / settings.get("fps", 24)
     volume, area, *_ = found[source.name]
-    lowest = min(low for _, _, low, _ in found.values())
-    sheets = {name for name, (*_, sheet) in found.items() if sheet}
-    cell = quick_presets.cell_size(volume, area, particles)
     edge = volume ** (1.0 / 3.0) if volume else area**0.5 / 2.0
-    document = quick_presets.scaled(preset, edge / float(facts.get("size", edge)))
-    height = min(0.0, lowest) if ground else None
-    document = quick_presets.filled(document, source.name, [thing.name for thing in met], height, sheets, cell)
+    way = quick_ways.suited(way, edge)
+    size = float(preset["editor"]["quick"].get("size", edge))
+    document = quick_presets.scaled(preset, edge / size)
+    pours = way.kind == "POUR"
+    cell = quick_presets.cell_size(quick_ways.poured_volume(way, edge, seconds) if pours else volume, area, particles)
+    lowest = min(low for _, _, low, _ in found.values())
+    document = quick_presets.filled(
+        document,
+        source.name,
+        [thing.name for thing in met],
+        min(0.0, lowest) if ground else None,
+        {name for name, (*_, sheet) in found.items() if sheet},
+        tree.k_cell_size if tree else cell,
+    )
     for thing in met:
         _let_move(document, thing, found[thing.name][0])
-    rate = scene.render.fps / scene.render.fps_base
-    seconds = (document["settings"].get("end", 48) - document["settings"].get("start", 1) + 1) / document["settings"].get("fps", 24)
-    last = scene.frame_start + max(2, round(seconds * rate)) - 1
-    document["settings"].update(fps=rate, start=scene.frame_start, end=last)
-    for entry in document["nodes"].values():
-        if entry["type"] == "solve":
-            entry.setdefault("knobs", {})["start_frame"] = scene.frame_start
-            entry["knobs"] |= scene_input.gravity(scene)
-        if (entry.get("editor") or {}).get("blender", {}).get("object") == source.name:
-            entry["knobs"] = {**speed, **entry.get("knobs", {})}
-    tree = graph_file.load(document, f"{facts.get('label', 'Quick')} {source.name}")
-    solve = next(node for node in tree.nodes if node.record and node.record["id"] == "solve")
+    emitter = _entry_of(document, source)
+    document = quick_ways.sent(document, emitter, way, scene.frame_start)
+    entry = document["nodes"][emitter]
+    entry["knobs"] = {**({} if pours else speed), **entry["knobs"]}
+    if tree is not None:
+        solve = _add(tree, document, preset)
+    else:
+        last = scene.frame_start + max(2, round(seconds * rate)) - 1
+        document["settings"].update(fps=rate, start=scene.frame_start, end=last)
+        for entry in document["nodes"].values():
+            if entry["type"] == "solve":
+                entry.setdefault("knobs", {})["start_frame"] = scene.frame_start
+                entry["knobs"] |= scene_input.gravity(scene)
+        tree = graph_file.load(document, f"{preset['editor']['quick'].get('label', 'Quick')} {source.name}")
+        solve = node_of(tree, "solve")
     for thing in felt(scene):
-        with contextlib.suppress(scene_input.ObjectFault):  # `unheard` tells of it
-            force_fields.add_force(tree, thing, scene, solve)
+        if thing not in held:
+            with contextlib.suppress(scene_input.ObjectFault):  # `unheard` tells of it
+                force_fields.add_force(tree, thing, scene, solve)
     timeline.follow(tree, scene)
     return tree
+
+
+def held_by(tree):
+    """Return the objects of the scene that nodes of a tree stand for."""
+    return {node.scene_object for node in tree.nodes if getattr(node, "scene_object", None)}
+
+
+def node_of(tree, kind):
+    """Return the first node of a type in a tree, or None."""
+    return next((node for node in tree.nodes if getattr(node, "record", None) and node.record["id"] == kind), None)
+
+
+def _entry_of(document, thing):
+    """Return the name of the entry that stands for an object."""
+    objects = {name: (entry.get("editor") or {}).get("blender", {}).get("object") for name, entry in document["nodes"].items()}
+    return next(name for name, held in objects.items() if held == thing.name)
+
+
+def _add(tree, document, preset):
+    """Add what a filled preset feeds its solve with to a tree that has a solve; return that solve.
+
+    Raises:
+        QuickFault: The tree has no solve, or one with other substeps than the preset needs.
+    """
+    solve, cache = node_of(tree, "solve"), node_of(tree, "write_cache")
+    label = preset["editor"]["quick"].get("label", "This preset")
+    if solve is None or cache is None:
+        raise QuickFault(f"{tree.name} has no {'solve' if solve is None else 'cache'} yet; choose another graph, or a new one")
+    known = specification.knob(solve.record, "substeps")
+    needed = document["nodes"][quick_ways.solve_of(document["nodes"])].get("knobs", {}).get("substeps", known["default"])
+    given = knobs.value(solve, known, graph_file.save_substeps)
+    if needed != given:
+        raise QuickFault(f"{label} needs other substeps than {tree.name} has; make a new graph for it")
+    entries, into_solve, into_cache = quick_ways.for_graph(document, node_of(tree, "collide_plane") is not None)
+    there = {quick_ways.solve_of(document["nodes"]): solve}
+    made = graph_file.add(tree, entries, there)
+    for target, wires in ((solve, into_solve), (cache, into_cache)):
+        for port, wire in wires:
+            name, _, output = wire.partition(".")
+            nodes.connect(made[name], output, target, port)
+    cache.k_mesh_per_material = True
+    labels = [node.k_label for name, node in made.items() if name in entries and hasattr(node, "k_label")]
+    looks.add_look(tree, labels, preset["editor"]["quick"].get("look"))
+    return solve
 
 
 def _let_move(document, thing, volume):
@@ -166,7 +222,7 @@ def _speed(thing, stage, scene):
 def unheard(tree, scene):
     """Return, in sentences, (what the matter neither feels nor meets, numbers that were scaled to the object)."""
     winds = [thing.name for thing in felt(scene) if thing.field.type not in force_fields.KINDS]
-    held = {node.scene_object for node in tree.nodes if getattr(node, "scene_object", None)} - set(moving(tree))
+    held = held_by(tree) - set(moving(tree))
     stay = sorted(thing.name for thing in held if rigid_bodies.is_active(thing))
     alone = [each.name for each in problems.graph_trees(bpy.data) if each != tree and looks.quick_facts(each)]
     said = [f"{', '.join(winds)}: a solve does not feel force fields of this kind"] if winds else []
@@ -175,104 +231,6 @@ def unheard(tree, scene):
     if left := scene_input.gravity_left(scene):
         said.append(left)
     if alone:
-        said.append(f"Its matter does not meet that of {', '.join(alone)}: wire both sources into one solve for that")
+        said.append(f"Its matter does not meet that of {', '.join(alone)}: add it to that graph for that (More Options)")
     scaled = [node.comment for node in tree.nodes if getattr(node, "comment", "").startswith("Scaled by Quick")]
     return said, scaled
-
-
-def hide(thing):
-    """Hide an object that has become matter; it stays in the scene, and is still what the graph is made of."""
-    thing.hide_render = True
-    thing.hide_set(True)
-
-
-def give_back(key, hidden, no_render):
-    """Show an object again of which nothing has become; `key` is `history.key_of` it."""
-    thing = next((each for each in bpy.data.objects if history.key_of(each) == key), None)
-    if thing is not None:
-        thing.hide_render = no_render
-        with contextlib.suppress(RuntimeError):  # the view layer does not hold it
-            thing.hide_set(hidden)
-
-
-def _give_all_back(shown):
-    for each in shown:
-        give_back(*each)
-
-
-class MPM_OT_quick(Stepwise, bpy.types.Operator):
-    """Make the active object of this matter, on ground, with the other selected objects as colliders, and cook it"""
-
-    bl_idname = "mpm_nodes.quick"
-    bl_label = "Quick"
-    bl_options = {"REGISTER"}
-
-    preset: bpy.props.StringProperty(name="Preset", options={"SKIP_SAVE"})
-    particles: bpy.props.IntProperty(name="Particles", default=0, min=0, description="0: the panel's", options={"SKIP_SAVE"})
-    cook: bpy.props.BoolProperty(name="Cook", default=True, options={"SKIP_SAVE"})
-
-    @classmethod
-    def poll(cls, context):
-        """An object must be active."""
-        return context.object is not None and context.mode == "OBJECT"
-
-    @classmethod
-    def description(cls, _context, properties):
-        """Return the preset's help."""
-        presets, _ = quick_presets.found(own_folder())
-        return presets[properties.preset]["editor"]["quick"].get("doc", "") if properties.preset in presets else cls.__doc__
-
-    def steps(self, context):
-        """Make the graph, hide the object, cook."""
-        presets, faults = quick_presets.found(own_folder())
-        if self.preset not in presets:
-            self.report({"ERROR"}, f"There is no preset {self.preset}; there are {', '.join(presets)}. {' '.join(faults)}".strip())
-            return {"CANCELLED"}
-        source, scene = context.object, context.scene
-        others = [thing for thing in context.selected_objects if thing is not source]
-        budget = self.particles or context.window_manager.mpm_nodes_particles
-        try:
-            tree = make(presets[self.preset], source, others, scene, budget, context.window_manager.mpm_nodes_ground)
-        except (QuickFault, graph_file.FileFault) as fault:
-            self.report({"ERROR"}, str(fault))
-            return {"CANCELLED"}
-        taken = [source, *moving(tree)]
-        shown = [(history.key_of(thing), thing.hide_get(), thing.hide_render) for thing in taken]
-        back = functools.partial(_give_all_back, shown)
-        for thing in taken:
-            hide(thing)
-        history.remember(f"Quick {self.preset}")
-        job = None
-        try:
-            job = (yield from cook.start_steps(tree, scene)) if self.cook else None
-        finally:
-            if self.cook and job is None:
-                back()
-        if self.cook and job is None:
-            self.report({"ERROR"}, tree.status)
-            return {"CANCELLED"}
-        if job is not None:
-            job.on_failure = back
-        left_out, scaled = unheard(tree, scene)
-        said = [f"{tree.name}: cells of {tree.k_cell_size:.3g} m, about {budget} particles", *left_out, *scaled]
-        self.report({"WARNING" if left_out else "INFO"}, ". ".join(said))
-        return {"FINISHED"}
-
-
-CLASSES = [MPM_OT_quick]
-
-
-def register():
-    """Give the panel its choices."""
-    bpy.types.WindowManager.mpm_nodes_particles = bpy.props.IntProperty(
-        name="Particles", default=30000, min=100, soft_max=2000000, description="About how many particles the object is filled with"
-    )
-    bpy.types.WindowManager.mpm_nodes_ground = bpy.props.BoolProperty(
-        name="Ground", default=True, description="Ground at height 0, or below what lies lower"
-    )
-
-
-def unregister():
-    """Take the choices away."""
-    del bpy.types.WindowManager.mpm_nodes_ground
-    del bpy.types.WindowManager.mpm_nodes_particles

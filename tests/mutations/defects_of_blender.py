@@ -1,0 +1,22 @@
+"""Defects of Blender's extension: one line each, and the test that tells it."""
+
+from __future__ import annotations
+
+from defect import Defect
+
+DEFECTS = (
+    Defect(
+        "a quick drop begins where the object is",
+        "mpm_nodes/hosts/blender_addon/quick_ways.py",
+        'given["translation"] = [0.0, _short(way.height), 0.0]',
+        'given["translation"] = [0.0, 0.0, _short(way.height)]',
+        "tests/hosts/test_blender_quick_ways.py::test_an_object_is_filled_poured_dropped_or_thrown",
+    ),
+    Defect(
+        "quick matter that is added brings a second ground",
+        "mpm_nodes/hosts/blender_addon/quick.py",
+        'node_of(tree, "collide_plane") is not None)',
+        'node_of(tree, "collide_plane") is None)',
+        "tests/hosts/test_blender_quick_ways.py::test_matter_of_two_quick_calls_meets_in_one_graph",
+    ),
+)
