@@ -25,8 +25,9 @@ cook                                    command lines, exit codes and event kind
 An input has name, label, type (an id of `types`, or several joined by " | "), accepts (ids of the types that may be wired to it),
 optional, many, doc. An output has name, label, type, and internal (not for wires; do not show it). A knob has name, label, kind,
 default, required, unit, range (min, max, soft_min, soft_max, log, exclusive_min; null where it is not a number), doc, choices, menu
-(value, label), size, optional (may be null), keyable (may hold a key list), file (mode, patterns; or null). Vectors have element
-("float" or "int"), axes ("signed", "extent", "quaternion" or "") and corner (knob of the opposite corner of a box, or "").
+(value, label), size, optional (may be null), keyable (may hold a key list), file (mode, patterns; or null), and of nodes advanced
+(how it is computed: fold it away). Vectors have element ("float" or "int"), axes ("signed", "extent", "quaternion" or "") and
+corner (knob of the opposite corner of a box, or "").
 
 Kinds of knobs: "bool", "int", "float", "str", "enum" (see menu), "path" (a file to read), "output_path" (relative, below the output
 folder), "vector" (`size` components), "strings" (a list of text), "table" (rows [temperature, value] by
@@ -53,6 +54,7 @@ from mpm_nodes.graph.document import document, entries, substep_document
 from mpm_nodes.graph.files import strict_json
 from mpm_nodes.graph.time import keys
 from mpm_nodes.hosts.sliders import slider_range
+from mpm_nodes.hosts.words import ADVANCED, LABELS, label_of, title
 from mpm_nodes.materials.library import LIBRARY
 
 __all__ = ["FORMAT", "FORMAT_VERSION", "host_spec"]
@@ -247,7 +249,7 @@ def _node(declaration: NodeDeclaration, offered: Mapping[str, Any]) -> dict[str,
         "category": declaration.category,
         "inputs": [_input(port, offered) for port in declaration.ports],
         "outputs": [_output(output, declaration) for output in declaration.outputs],
-        "knobs": [_knob(knob, declaration.doc) for knob in declaration.knobs],
+        "knobs": [_knob(knob, declaration.doc) | {"advanced": knob.name in ADVANCED} for knob in declaration.knobs],
         "time_dependent": declaration.wants_ctx,
         "sequential": declaration.previous_type is not None,
     }
@@ -261,7 +263,7 @@ def _stage(declaration: StageDeclaration) -> dict[str, Any]:
         inputs.append(
             {
                 "name": domain.name,
-                "label": _title(domain.name),
+                "label": title(domain.name),
                 "type": kind,
                 "accepts": [kind],
                 "optional": False,
@@ -271,7 +273,7 @@ def _stage(declaration: StageDeclaration) -> dict[str, Any]:
                 "writes": list(domain.writes),
             }
         )
-    outputs = [{"name": name, "label": _title(name), "type": f"domain_{name}", "internal": False} for name in declaration.outputs]
+    outputs = [{"name": name, "label": title(name), "type": f"domain_{name}", "internal": False} for name in declaration.outputs]
     return _common(declaration) | {
         "category": STAGES,
         "inputs": inputs,
@@ -296,7 +298,7 @@ def _input(port: Port, offered: Mapping[str, Any]) -> dict[str, Any]:
     accepts = [name for name, hint in sorted(offered.items()) if port.accepts(hint)]
     return {
         "name": port.name,
-        "label": _title(port.name),
+        "label": title(port.name),
         "type": type_name(port.type),
         "accepts": accepts,
         "optional": port.optional,
@@ -308,7 +310,7 @@ def _input(port: Port, offered: Mapping[str, Any]) -> dict[str, Any]:
 def _output(output: Output, declaration: NodeDeclaration) -> dict[str, Any]:
     return {
         "name": output.name,
-        "label": _title(output.name),
+        "label": title(output.name),
         "type": type_name(output.type),
         "internal": declaration.previous_type is not None and output.type == declaration.previous_type,
     }
@@ -317,21 +319,19 @@ def _output(output: Output, declaration: NodeDeclaration) -> dict[str, Any]:
 def _knob(knob: Knob, about: str = "") -> dict[str, Any]:
     """Return a knob; `about` is the help of its owner, where a path's format may be named."""
     record = knob.to_json()
-    record["label"] = _title(knob.name)
+    record["label"] = label_of(knob.name)
+    if knob.name in LABELS:
+        term = f"{LABELS[knob.name][1]}, {knob.unit}" if knob.unit else LABELS[knob.name][1]
+        record["doc"] = f"{term}. {knob.doc.replace(f' [{knob.unit}]', '')}"
     record["range"] = slider_range(record, None if knob.range is None else vars(knob.range))
     record["keyable"] = record.pop("animatable") and knob.kind in NUMERIC  # hosts have curves of numbers
-    record["menu"] = [{"value": choice, "label": _title(str(choice))} for choice in knob.choices]
+    record["menu"] = [{"value": choice, "label": title(str(choice))} for choice in knob.choices]
     record["file"] = None
     if knob.kind in ("path", "output_path"):
         words = set(re.findall(r"\w+", (knob.doc + " " + about).lower()))
         patterns = [pattern for name, some in FILE_PATTERNS.items() if name in words for pattern in some]
         record["file"] = {"mode": "read" if knob.kind == "path" else "write", "patterns": patterns if knob.kind == "path" else []}
     return record
-
-
-def _title(name: str) -> str:
-    """Return a name as a label: "youngs_modulus" becomes "Youngs Modulus"."""
-    return " ".join(word[:1].upper() + word[1:] for word in name.split("_"))
 
 
 def _spaced(name: str) -> str:
@@ -369,7 +369,7 @@ def _parameters(file: Mapping[str, Any], registry: Registry) -> list[dict[str, A
         knob = next(knob for knob in declaration.knobs if knob.name == knob_name)
         record = _knob(knob, declaration.doc)
         default = file.get("set", {}).get(name, entry.get("knobs", {}).get(knob_name, record["default"]))
-        found.append({**record, "name": name, "label": _title(name), "default": default, "keyable": False})
+        found.append({**record, "name": name, "label": label_of(name), "default": default, "keyable": False})
     return found
 
 

@@ -131,7 +131,7 @@ else:
     """Menu of the named parameter sets."""
 
 
-@found_by("preset", "snow", "sand", "water", "honey", "jelly", "chocolate")
+@found_by("preset", "snow", "sand", "water", "honey", "jelly", "chocolate", "cream", "mud", "wax", "dough", "slime", "jam")
 @node(
     category="Material",
     label="Material Library",

@@ -49,6 +49,20 @@ for node in made:
             room = node.width * (letters + 1) / (letters + 1 + nodes.BESIDE[knob["kind"]])
             if room < nodes.LETTER * letters:
                 answer["cut"].append([node.record["id"], knob["name"]])
+class Rows(Layout):
+    def prop(self, owner, name, **how):
+        answer["rows"].append(name)
+    def inside(self, **how):
+        return self
+    row = column = split = box = inside
+answer["rows"] = []
+solve = next(node for node in made if node.record["id"] == "solve")
+solve.draw_buttons(bpy.context, Rows())
+answer["folded"], answer["rows"] = answer["rows"], []
+solve.advanced = True
+solve.draw_buttons(bpy.context, Rows())
+shown = next(node for node in made if node.record["id"] == "material_neo_hookean").bl_rna.properties["k_youngs_modulus"]
+answer["words"] = [shown.name, shown.description]
 answer["searched"] = {kind: [item[1] for item in items] for kind, items in interface.SEARCHED.items()}
 from types import SimpleNamespace
 added = SimpleNamespace(kind="MpmNode_emit_sphere")
@@ -128,8 +142,12 @@ def test_nodes_have_sliders_labels_and_colours_and_are_found(tmp_path, spec):
     walls = {"Wall X Low", "Wall X High", "Wall Z Low", "Wall Z High", "Wall Y Low", "Wall Y High"}
     assert walls == {text for text in seen["labels"] if text.startswith("Wall") and not text.endswith(":")}
     outer, inner = seen["searched"]["MpmGraphTree"], seen["searched"]["MpmSubstepTree"]
-    assert sorted(outer) == sorted(f"{record['label']} ({record['category']})" for record in spec["nodes"])
+    assert sorted(each.partition(":")[0] for each in outer) == sorted(f"{r['label']} ({r['category']})" for r in spec["nodes"])
+    assert any(each.startswith("Stream (Emit): pour, ") for each in outer), "what artists call it finds it too"
     assert {record["label"] for record in spec["stages"]} < set(inner)
+    assert "k_substeps" not in seen["folded"] and {"k_gravity", "advanced"} < set(seen["folded"])
+    assert {"k_substeps", "k_dt_max"} < set(seen["rows"])
+    assert seen["words"][0] == "Stiffness [Pa]" and seen["words"][1].startswith("Young's modulus, Pa. Stiffness against stretch")
     assert seen["did"] == ["FINISHED"] and seen["new"] == [1, "MpmNode_emit_sphere", [120.0, -80.0]]
 
 

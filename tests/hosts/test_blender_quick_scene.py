@@ -92,4 +92,4 @@ def test_what_the_scene_says_is_heard_or_told(tmp_path: Path):
         and "does not meet that of" in left_out[1]
         and scaled
     )
-    assert f"Yield Stress {seen['matter']['yield_stress']:g} Pa (from 90)" in seen["comment"], seen["comment"]
+    assert f"Holds Shape Up To {seen['matter']['yield_stress']:g} Pa (from 90)" in seen["comment"], seen["comment"]

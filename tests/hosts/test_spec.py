@@ -16,6 +16,7 @@ from mpm_nodes.graph.declare import registry as registries
 from mpm_nodes.graph.document.document import load_graph
 from mpm_nodes.graph.document.substep_document import load_substeps
 from mpm_nodes.hosts import spec as spec_module
+from mpm_nodes.hosts import words
 from mpm_nodes.solver.auto_steps import CHOICE
 
 HOSTS = Path(spec_module.__file__).parent
@@ -40,6 +41,28 @@ def test_it_names_every_node_stage_preset_and_knob(spec):
     assert {m["name"] for m in spec["materials"]} == {
         item["value"] for node in spec["nodes"] if node["id"] == "material_library" for item in node["knobs"][0]["menu"]
     }
+
+
+SYMBOLS = {"Alg11", "Apic", "Beta", "Cfl", "Dt", "Fps", "Krylov", "Lame", "Poisson", "Uv", "Youngs"}
+"""Words that are of names and not of a language."""
+
+
+def test_labels_are_words_of_artists_and_help_keeps_the_terms(spec):
+    """No label is a symbol, none stands twice on a node, each renamed knob is there, and its help begins with term and unit."""
+    owners = [*spec["nodes"], *spec["stages"], {"knobs": spec["settings"]}, *({"knobs": p["parameters"]} for p in spec["presets"])]
+    for owner in owners:
+        labels = [knob["label"] for knob in owner["knobs"]]
+        assert len(set(labels)) == len(labels), owner.get("id")
+        assert not SYMBOLS & {word for label in labels for word in label.split()}, labels
+    every = {knob["name"]: knob for owner in reversed(owners[:-1]) for knob in owner["knobs"]}
+    assert words.LABELS.keys() | words.ADVANCED <= every.keys()
+    for name, (label, term) in words.LABELS.items():
+        unit = f", {every[name]['unit']}" if every[name]["unit"] else ""
+        assert every[name]["label"] == label and every[name]["doc"].startswith(f"{term}{unit}. "), name
+    wanted = {"youngs_modulus": "Stiffness", "viscosity": "Thickness", "adhesion": "Stickiness", "tear_threshold": "Tears At"}
+    assert {name: every[name]["label"] for name in wanted} == wanted and every["restitution"]["label"] == "Bounciness"
+    solve = next(record for record in spec["nodes"] if record["id"] == "solve")
+    assert {knob["name"] for knob in solve["knobs"] if knob["advanced"]} == {"substeps", "dt_max", "dt_min", "precision"}
 
 
 def test_accepted_types_are_what_the_package_accepts(spec):

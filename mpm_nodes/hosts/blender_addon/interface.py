@@ -186,9 +186,14 @@ def _search_items(_self, context):
     return SEARCHED[kind]
 
 
+def _words(record):
+    """Return what artists call a node as well, as one text in a list, which is empty where there is nothing."""
+    return [", ".join(record["words"])] if record.get("words") else []
+
+
 SEARCHED = {
     GRAPH_TREE: [
-        (f"MpmNode_{record['id']}", f"{record['label']} ({category})", record["doc"].rstrip("."))
+        (f"MpmNode_{record['id']}", ": ".join([f"{record['label']} ({category})", *_words(record)]), record["doc"].rstrip("."))
         for category, records in categories().items()
         for record in records
     ],

@@ -26,7 +26,7 @@ def place(placed):
 
 def height(node):
     """Return about how tall a node is drawn."""
-    shown = sum(rows(knob) for knob in first_knobs(node.record)) + 1 if node.record else 2
+    shown = sum(rows(knob) for knob in first_knobs(node.record)) + 2 if node.record else 2
     return 40.0 + 22.0 * (len(node.inputs) + len(node.outputs) + shown + bool(node.takes_object()))
 
 

@@ -42,6 +42,7 @@ class MpmNode:
     problem: bpy.props.StringProperty(name="Problem", options={"HIDDEN", "SKIP_SAVE"})
     notice: bpy.props.StringProperty(name="Notice", options={"HIDDEN", "SKIP_SAVE"})
     all_knobs: bpy.props.BoolProperty(name="All Knobs", description="Show every knob on the node")
+    advanced: bpy.props.BoolProperty(name="Advanced", description="Show how it is computed")
     all_settings: bpy.props.BoolProperty(name="Settings", description="Show what the preset of the substeps lets you set")
     object_name: bpy.props.StringProperty(name="Object Name", options={"HIDDEN"})
     scene_object: bpy.props.PointerProperty(
@@ -96,18 +97,20 @@ class MpmNode:
             layout.operator("mpm_nodes.upgrade", text="Upgrade")
         if self.takes_object():
             layout.prop(self, "scene_object", text="")
-        all_of, few = self.record["knobs"], first_knobs(self.record)
+        all_of, few = plain_knobs(self.record), first_knobs(self.record)
         for knob in all_of if self.all_knobs else few:
             draw_knob(self, layout, knob)
         if len(all_of) > len(few):
             layout.prop(self, "all_knobs", toggle=True, text=f"{'Fewer' if self.all_knobs else 'More'} Knobs")
+        draw_advanced(self, layout)
 
     def draw_buttons_ext(self, context, layout):
         """Draw help and every knob in the sidebar."""
         layout.label(text=self.record["doc"][:90])
         layout.prop(self, "comment")
-        for knob in self.record["knobs"]:
+        for knob in plain_knobs(self.record):
             draw_knob(self, layout, knob)
+        draw_advanced(self, layout)
 
 
 def _add_input(node, port):
@@ -123,15 +126,29 @@ def rows(knob):
     return knob["size"] + 1 if knob["kind"] == "vector" else {"substeps": 3, "table": 5}.get(knob["kind"], 1)
 
 
+def plain_knobs(record):
+    """Return the knobs that are not advanced."""
+    return [knob for knob in record["knobs"] if not knob.get("advanced")]
+
+
 def first_knobs(record):
     """Return the knobs that a node always shows."""
     found, used = [], 0
-    for knob in record["knobs"]:
+    for knob in plain_knobs(record):
         used += rows(knob)
         if found and used > FEW_ROWS:
             break
         found.append(knob)
     return found
+
+
+def draw_advanced(node, layout):
+    """Draw the knobs of how a node is computed, folded until they are asked for."""
+    folded = [knob for knob in node.record["knobs"] if knob.get("advanced")]
+    if folded:
+        layout.prop(node, "advanced", icon="DISCLOSURE_TRI_DOWN" if node.advanced else "DISCLOSURE_TRI_RIGHT", emboss=False)
+    for knob in folded if node.advanced else ():
+        draw_knob(node, layout, knob)
 
 
 def draw_problem(node, layout):
