@@ -401,6 +401,7 @@ def _cook(stages: Iterable[StageDeclaration]) -> dict[str, Any]:
         "cook": ["cook", "{graph}", "--out", "{out}", "--events", "jsonl"],
         "frames": ["--frames", "{first}-{last}"],
         "resume": ["--resume"],
+        "resolution": ["--resolution", "{resolution:g}"],
         "to": ["--to", "{node}"],
         "farm": ["farm", "{graph}", "--out", "{out}"],
         "wedge": ["--wedge", "{wedge}"],

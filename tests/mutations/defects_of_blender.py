@@ -26,4 +26,11 @@ DEFECTS = (
         'record["doc"] = f"',
         "tests/hosts/test_spec.py::test_labels_are_words_of_artists_and_help_keeps_the_terms",
     ),
+    Defect(
+        "renders read the coarse cook",
+        "mpm_nodes/hosts/blender_addon/resolutions.py",
+        "own.show_viewport, own.show_render = False, tree.render_high",
+        "own.show_viewport, own.show_render = False, False",
+        "tests/hosts/test_blender_resolutions.py::test_renders_read_the_fine_cook_and_the_viewport_the_coarse_one",
+    ),
 )

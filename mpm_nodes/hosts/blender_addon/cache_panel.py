@@ -6,7 +6,7 @@ from pathlib import Path
 
 import bpy
 
-from . import cache_import, cook, environment, figures, history, places, problems, revisions
+from . import cache_import, cook, environment, figures, history, places, problems, resolutions, revisions
 from .interface import Sidebar
 from .operators import OnGraph, tree_of
 
@@ -21,7 +21,9 @@ def facts_of(revision):
     key = str(revision), changed
     if key not in FACTS:
         frames = cache_import.frames_of(revision)
-        said = f"frames {frames[0]} to {frames[-1]}" if len(frames) > 1 else f"frame {frames[0]}" if frames else "no frame"
+        fine = resolutions.cooked_at(revision)
+        size = f"{fine:g}x, " if fine else ""
+        said = f"{size}frames {frames[0]} to {frames[-1]}" if len(frames) > 1 else f"frame {frames[0]}" if frames else "no frame"
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(changed)) if frames else ""
         FACTS[key] = said, ", ".join(filter(None, [when, figures.bytes_in_words(revisions.size(revision))]))
     return FACTS[key]
@@ -61,6 +63,30 @@ class MPM_OT_show_revision(_OnRevision, bpy.types.Operator):
             self.report({"ERROR"}, str(fault))
             return {"CANCELLED"}
         problems.report(tree, f"Frames {frames[0]} to {frames[-1]} of {path.name}", False)
+        return {"FINISHED"}
+
+
+class MPM_OT_render_revision(_OnRevision, bpy.types.Operator):
+    """Let renders read this cook, and the viewport go on showing what it shows"""
+
+    bl_idname = "mpm_nodes.render_revision"
+    bl_label = "Render"
+
+    def execute(self, context):
+        """Let them."""
+        tree, path = self.folder(context)
+        if path is None:
+            return {"CANCELLED"}
+        try:
+            if cache_import.shown_folder(tree) == path:
+                history.forget_rendered(tree)
+                history.remember("Render what is shown")
+            else:
+                history.render(tree, path, context.scene)
+        except cache_import.CacheFault as fault:
+            self.report({"ERROR"}, str(fault))
+            return {"CANCELLED"}
+        problems.report(tree, f"Renders read {path.name}", False)
         return {"FINISHED"}
 
 
@@ -130,6 +156,8 @@ class MPM_OT_delete_revision(_OnRevision, bpy.types.Operator):
         except revisions.RevisionFault as fault:
             self.report({"ERROR"}, str(fault))
             return {"CANCELLED"}
+        if resolutions.rendered_folder(tree) == path.resolve():
+            history.forget_rendered(tree)
         if cache_import.shown_folder(tree) == path:
             history.forget(tree)
             cache_import.take_away(tree)
@@ -178,14 +206,20 @@ class MPM_PT_caches(Sidebar, bpy.types.Panel):
         """Draw a row for each cook, the newest first."""
         tree, layout = tree_of(context), self.layout
         known, shown = revisions.found(places.out_path(tree)), cache_import.shown_folder(tree)
+        rendered = resolutions.rendered_folder(tree)
+        if rendered is not None:
+            layout.prop(tree, "render_high", text=f"Render {rendered.name}", icon="RENDER_STILL")
         for path in reversed(known[-12:]):
             box, (frames, written) = layout.column(align=True), facts_of(path)
-            box.label(text=f"{path.name}: {frames}", icon="HIDE_OFF" if shown == path else "FILE_CACHE")
+            icon = "RENDER_STILL" if rendered == path.resolve() else "HIDE_OFF" if shown == path else "FILE_CACHE"
+            box.label(text=f"{path.name}: {frames}", icon=icon)
             box.label(text=written, icon="BLANK1")
             row = box.row(align=True)
-            for name in ("show", "compare", "verify", "delete"):
-                operator = f"{name}_revision" if name != "compare" else "compare_revisions"
-                row.operator(f"mpm_nodes.{operator}").revision = path.name
+            for name in ("show_revision", "render_revision", "compare_revisions"):
+                row.operator(f"mpm_nodes.{name}").revision = path.name
+            row = box.row(align=True)
+            for name in ("verify_revision", "delete_revision"):
+                row.operator(f"mpm_nodes.{name}").revision = path.name
         if known:
             layout.operator("mpm_nodes.free_caches", icon="BRUSH_DATA")
         else:
@@ -194,6 +228,7 @@ class MPM_PT_caches(Sidebar, bpy.types.Panel):
 
 CLASSES = [
     MPM_OT_show_revision,
+    MPM_OT_render_revision,
     MPM_OT_compare_revisions,
     MPM_OT_verify_revision,
     MPM_OT_delete_revision,

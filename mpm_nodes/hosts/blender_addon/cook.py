@@ -6,7 +6,20 @@ import traceback
 
 import bpy
 
-from . import cache_import, environment, figures, graph_file, history, places, problems, scene_input, steps, timeline
+from . import (
+    cache_import,
+    environment,
+    figures,
+    graph_file,
+    history,
+    places,
+    problems,
+    resolutions,
+    revisions,
+    scene_input,
+    steps,
+    timeline,
+)
 from .history import key_of
 from .running import RunningCook
 from .trees import GRAPH_TREE
@@ -62,7 +75,7 @@ def write_steps(tree, scene):
 
 
 # ---------------------------------------------------------------- start, look, stop
-def start(tree, scene, resume=False, frames=None, again=None):
+def start(tree, scene, resume=False, frames=None, again=None, high=False):
     """Start cooking a tree; return the job, or None when that failed (the tree and its nodes say why).
 
     Args:
@@ -71,11 +84,12 @@ def start(tree, scene, resume=False, frames=None, again=None):
         resume: Continue the newest cook after its last whole frame.
         frames: First and last frame; None takes those of the graph.
         again: Frame from which the cook that is shown is cooked again, as the graph is now; those before it are taken from there.
+        high: Cook at the High resolution. One that is continued or cooked again keeps its own.
     """
-    return steps.finish(start_steps(tree, scene, resume, frames, again))
+    return steps.finish(start_steps(tree, scene, resume, frames, again, high))
 
 
-def start_steps(tree, scene, resume=False, frames=None, again=None):
+def start_steps(tree, scene, resume=False, frames=None, again=None, high=False):
     """Do as `start`, in steps."""
     if job_of(tree) is not None:
         problems.report(tree, "This graph is cooking already; cancel it first", True)
@@ -94,7 +108,9 @@ def start_steps(tree, scene, resume=False, frames=None, again=None):
             words += [
                 word.format(frame=again, revision=cache_import.shown_revision(tree)) for word in environment.SPEC["cook"]["again"]
             ]
-        job = RunningCook(words, str(path.parent), scene)
+        resolution = _resolution(tree, resume, again, high)
+        job = RunningCook(words + resolutions.arguments(resolution), str(path.parent), scene)
+        job.high = resolution is not None
     except (environment.EnvironmentFault, cache_import.CacheFault, OSError) as error:
         fail_to_start(tree, str(error))
         return None
@@ -106,6 +122,17 @@ def start_steps(tree, scene, resume=False, frames=None, again=None):
     if not bpy.app.background and not bpy.app.timers.is_registered(look):
         bpy.app.timers.register(look, first_interval=INTERVAL)
     return job
+
+
+def _resolution(tree, resume, again, high):
+    """Return the resolution that a cook is started with; None for the graph's."""
+    if resume:
+        known = revisions.found(places.out_path(tree))
+        return resolutions.cooked_at(known[-1]) if known else resolutions.given(tree, high)
+    if again is not None:
+        shown = cache_import.shown_folder(tree)
+        return resolutions.cooked_at(shown) if shown else None
+    return resolutions.given(tree, high)
 
 
 def fail_to_start(tree, text):
@@ -248,9 +275,14 @@ def _show_frames(tree, job):
     scene = history.scene_of(job.scene)
     if scene is None or not job.frames:
         return
-    job.unseen = ""
+    job.unseen, shown = "", cache_import.shown_folder(tree)
+    coarse = shown is not None and shown.is_dir() and resolutions.cooked_at(shown) is None and resolutions.of_tree(tree)
+    job.rendered = bool(job.high and coarse)
     try:
-        history.show(tree, job.revision, scene, job.frames)
+        if job.rendered:
+            history.render(tree, job.revision, scene)
+        else:
+            history.show(tree, job.revision, scene, job.frames)
     except cache_import.CacheFault as error:
         job.unseen = str(error)
     except Exception as error:
@@ -266,7 +298,7 @@ def _finish(tree, job):
     names = {entry["code"]: entry["name"] for entry in environment.SPEC["cook"]["exit_codes"]}
     job.state = {"done": "done", "cancelled": "cancelled"}.get(names.get(code), "failed")
     kept = f"{len(job.frames)} frame{'' if len(job.frames) == 1 else 's'}"
-    if job.frames:
+    if job.frames and not job.rendered:
         tree.revision = job.revision
     if job.on_failure is not None and (job.unseen or not job.frames):
         job.on_failure()

@@ -10,7 +10,7 @@ import traceback
 
 import bpy
 
-from . import cache_import, problems
+from . import cache_import, problems, resolutions
 
 DELAY = 0.05
 """Seconds after an undo before frames come back: they are imported, which a handler must not do."""
@@ -18,8 +18,11 @@ DELAY = 0.05
 _SHOWN = {}
 """(revision, `key_of` the scene) that a graph's frames come from, by the `key_of` it."""
 
-_LENT = set()
-"""Graphs, by key, whose frames came back without a step."""
+_RENDERED = {}
+"""Revision that renders of a graph's objects read in place of what is shown, by the `key_of` it."""
+
+_LENT = {}
+"""What takes away again what came back without a step, by the `key_of` its graph."""
 
 
 def key_of(block):
@@ -44,30 +47,58 @@ def show(tree, revision, scene, frames):
     Raises:
         cache_import.CacheFault: Blender cannot read them.
     """
+    fine = resolutions.rendered_folder(tree)
     changed = cache_import.show(tree, revision, scene, frames)
+    if changed and fine is not None and fine.is_dir():
+        resolutions.render(tree, fine, scene)
     _SHOWN[key_of(tree)] = str(revision), key_of(scene)
     if changed:
-        _LENT.discard(key_of(tree))
+        _LENT.pop(key_of(tree), None)
         remember("Cooked frames")
+
+
+def render(tree, revision, scene):
+    """Let renders read a revision folder in place of what is shown, as a step of its own where they did not yet.
+
+    Raises:
+        cache_import.CacheFault: Blender cannot read it, or nothing is shown.
+    """
+    changed = resolutions.render(tree, revision, scene)
+    _RENDERED[key_of(tree)] = str(revision)
+    if changed:
+        remember("Cooked frames for renders")
+
+
+def forget_rendered(tree):
+    """Let renders read what is shown, for good."""
+    _RENDERED.pop(key_of(tree), None)
+    resolutions.forget(tree)
 
 
 def forget(tree):
     """Let a graph's frames go: they do not come back after an undo."""
     _SHOWN.pop(key_of(tree), None)
+    _RENDERED.pop(key_of(tree), None)
 
 
 def restore():
     """Bring back the frames that an undo or a redo has taken out of the scene; return None, as timers do that run once."""
     for tree in problems.graph_trees(bpy.data):
         revision, scene = _SHOWN.get(key_of(tree), ("", ""))
-        scene = scene_of(scene)
+        scene, fine = scene_of(scene), _RENDERED.get(key_of(tree))
         frames = cache_import.frames_of(revision) if revision and scene else []
-        if not frames or getattr(bpy.context, "mode", "OBJECT") != "OBJECT" or _is_whole(tree, scene, frames):
+        if not frames or getattr(bpy.context, "mode", "OBJECT") != "OBJECT":
+            continue
+        whole = _is_whole(tree, scene, frames)
+        if whole and (not fine or resolutions.rendered_folder(tree) is not None):
             continue
         try:
-            cache_import.take_away(tree)
-            cache_import.show(tree, revision, scene, frames)
-            _LENT.add(key_of(tree))
+            if not whole:
+                cache_import.take_away(tree)
+                cache_import.show(tree, revision, scene, frames)
+            if fine:
+                resolutions.render(tree, fine, scene)
+            _LENT[key_of(tree)] = resolutions.forget if whole else cache_import.take_away
         except cache_import.CacheFault as error:
             problems.report(tree, str(error), True)
         except Exception as error:
@@ -95,7 +126,7 @@ def before(*_):
     """Take away, before an undo or a redo, what came back without a step."""
     for tree in problems.graph_trees(bpy.data):
         if key_of(tree) in _LENT:
-            cache_import.take_away(tree)
+            _LENT[key_of(tree)](tree)
     if _LENT:
         _settle()
     _LENT.clear()
@@ -113,6 +144,7 @@ def after(*_):
 def after_load(*_):
     """Forget the frames of the file that was open before."""
     _SHOWN.clear()
+    _RENDERED.clear()
     _LENT.clear()
 
 

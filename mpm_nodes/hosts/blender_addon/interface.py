@@ -56,6 +56,8 @@ def draw_cook(layout, tree):
         begin, go_on = row.operator("mpm_nodes.cook", icon="PLAY"), row.operator("mpm_nodes.cook", text="Resume", icon="FF")
         begin.tree = go_on.tree = tree.name
         begin.resume, go_on.resume = False, True
+        fine = layout.operator("mpm_nodes.cook", text="Cook High", icon="RENDER_ANIMATION")
+        fine.tree, fine.high = tree.name, True
         if tree.revision:
             layout.operator("mpm_nodes.cook_again", icon="FRAME_NEXT").tree = tree.name
     draw_text(layout, tree.status, tree.failed, 40)
@@ -100,7 +102,7 @@ class MPM_PT_graph(Sidebar, bpy.types.Panel):
     def draw(self, context):
         """Draw the settings."""
         tree, layout = tree_of(context), self.layout
-        for name in ("k_cell_size", "k_resolution", "k_fps", "k_start", "k_end"):
+        for name in ("k_cell_size", "k_resolution", "high_resolution", "k_fps", "k_start", "k_end"):
             layout.prop(tree, name)
         layout.prop(tree, "folder")
         row = layout.row(align=True)

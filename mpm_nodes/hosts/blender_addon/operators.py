@@ -261,11 +261,16 @@ class MPM_OT_cook(OnGraph, Stepwise, bpy.types.Operator):
     bl_label = "Cook"
 
     resume: bpy.props.BoolProperty(name="Resume", description="Go on after the last whole frame", options={"SKIP_SAVE"})
+    high: bpy.props.BoolProperty(
+        name="High",
+        description="Cook at the High resolution: renders read it, the viewport shows the Low cook",
+        options={"SKIP_SAVE"},
+    )
 
     def steps(self, context):
         """Start it."""
         tree = self.graph(context)
-        if tree is None or (yield from cook.start_steps(tree, context.scene, self.resume)) is None:
+        if tree is None or (yield from cook.start_steps(tree, context.scene, self.resume, high=self.high)) is None:
             self.report({"ERROR"}, tree.status if tree else "There is no graph")
             return {"CANCELLED"}
         return {"FINISHED"}

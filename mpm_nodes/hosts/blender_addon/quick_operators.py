@@ -45,6 +45,9 @@ class QuickChoices:
     """What can be chosen besides the preset."""
 
     particles: bpy.props.IntProperty(name="Particles", default=0, min=0, description="0: the panel's", options={"SKIP_SAVE"})
+    high: bpy.props.BoolProperty(
+        name="Final Resolution", description="Cook at the graph's High resolution, and not as a preview", options={"SKIP_SAVE"}
+    )
     cook: bpy.props.BoolProperty(name="Cook", default=True, description="Cook it at once", options={"SKIP_SAVE"})
     way: bpy.props.EnumProperty(
         name="Object", items=[(name, *said) for name, said in quick_ways.WAYS.items()], default="FILL", options={"SKIP_SAVE"}
@@ -128,7 +131,7 @@ class MPM_OT_quick(QuickChoices, Stepwise, bpy.types.Operator):
         history.remember(f"Quick {self.preset}")
         job = None
         try:
-            job = (yield from cook.start_steps(tree, scene)) if self.cook else None
+            job = (yield from cook.start_steps(tree, scene, high=self.high)) if self.cook else None
         finally:
             if self.cook and job is None:
                 back()
@@ -194,6 +197,8 @@ class MPM_OT_quick_dialog(QuickChoices, bpy.types.Operator):
         if self.graph == NEW:
             layout.prop(self, "particles")
         layout.prop(self, "cook")
+        if self.cook:
+            layout.prop(self, "high")
 
     def execute(self, _context):
         """Do as the preset's button does, with what was chosen."""

@@ -25,7 +25,7 @@ def size(revision):
 def differences(one, other):
     """Return in lines what differs between the graphs that two revisions were cooked from, and between their last frames."""
     lines = []
-    graphs = [_record(Path(each) / "cook.json").get("graph", {}) for each in (one, other)]
+    graphs = [record(Path(each) / "cook.json").get("graph", {}) for each in (one, other)]
     flat = [dict(_leaves(graph, "")) for graph in graphs]
     for place in sorted(flat[0].keys() | flat[1].keys()):
         before, after = (each.get(place, "nothing") for each in flat)
@@ -50,7 +50,7 @@ def _leaves(value, place):
         yield place.replace("nodes.", "", 1).replace(".knobs.", ".", 1), value
 
 
-def _record(path):
+def record(path):
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -60,8 +60,8 @@ def _record(path):
 
 def _last_frame(revision):
     paths = sorted((Path(revision) / "frames").glob("[!.]*.commit.json"))
-    record = _record(paths[-1]) if paths else {}
-    return {**record.get("facts", {}), "number": record.get("frame")}
+    last = record(paths[-1]) if paths else {}
+    return {**last.get("facts", {}), "number": last.get("frame")}
 
 
 def delete(revision, out, busy=()):

@@ -34,6 +34,8 @@ class RunningCook:
         lines: What the program wrote on stderr, last lines.
         unseen: Why its frames are not shown, "" where they are.
         warned: What the panel says of its warnings.
+        high: Whether it cooks at the High resolution.
+        rendered: Whether its frames are those that renders read, and not those that the viewport shows.
         on_failure: Is called when it ends without a frame, or with frames that cannot be shown; None for nothing.
     """
 
@@ -41,6 +43,7 @@ class RunningCook:
         self.scene, self.revision, self.state = key_of(scene), "", "running"
         self.frames, self.lines, self.error, self.warnings = [], [], "", []
         self.span, self.stop_asked, self._shown, self._waiting = (0, 0), False, 0.0, False
+        self.high = self.rendered = False
         self.alone_since, self.on_failure, self.unseen, self.warned = None, None, "", ""
         self._events = queue.SimpleQueue()
         self.process = environment.start(arguments, folder)

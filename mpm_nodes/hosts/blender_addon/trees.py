@@ -25,6 +25,12 @@ class _Checked:
                 self.links.remove(link)
 
 
+def _switch(tree, _context):
+    from . import resolutions  # which reads caches, whose places are by the kinds of trees here
+
+    resolutions.switch(tree)
+
+
 class MpmGraphTree(_Checked, bpy.types.NodeTree):
     """A graph of sources, colliders, solves, surfaces and caches."""
 
@@ -48,6 +54,20 @@ class MpmGraphTree(_Checked, bpy.types.NodeTree):
         "status": bpy.props.StringProperty(name="Status", options={"SKIP_SAVE"}),
         "failed": bpy.props.BoolProperty(name="Failed", options={"SKIP_SAVE"}),
         "seconds_a_frame": bpy.props.FloatProperty(name="Seconds a Frame", options={"HIDDEN"}),
+        "high_resolution": bpy.props.FloatProperty(
+            name="High",
+            default=2.0,
+            min=0.1,
+            soft_min=1.0,
+            soft_max=4.0,
+            description="Cells along an axis of a High cook for each of a Low one: at 2 it has eight times as many particles",
+        ),
+        "render_high": bpy.props.BoolProperty(
+            name="Render High",
+            default=True,
+            update=_switch,
+            description="Renders read the High cook; else what the viewport shows",
+        ),
         "load_frames": bpy.props.BoolProperty(
             name="Show Frames", default=True, description="Bring cooked frames into the scene as they finish"
         ),
