@@ -76,7 +76,10 @@ def add_cook_options(command: argparse.ArgumentParser) -> None:
         help="cook a changed graph again from frame N on: a new revision takes the frames before it from the newest cook in DIR",
     )
     command.add_argument(
-        "--of", default="", metavar="rNNN", help="with --resume or --again-from: this revision instead of the newest"
+        "--of",
+        default="",
+        metavar="rNNN",
+        help="with --resume or --again-from: this revision, not the newest; --again-from takes a whole path too",
     )
     command.add_argument("--threads", type=positive, metavar="N", help="threads of the kernels (default: all cores)")
     command.add_argument("--memory", type=real(0.0), metavar="GB", help="memory for cached values between nodes")

@@ -48,6 +48,20 @@ def test_an_unchanged_graph_gives_the_same_bytes(tmp_path, older, frame):
     assert content(older) == before
 
 
+def test_frames_of_another_root_are_taken_by_their_path(tmp_path, older):
+    """As of the same root; a folder that holds no cook is refused."""
+    graph = shot(push=0.5)
+    for name, of in (("same", older), ("kept", "r001")):
+        root = tmp_path / name if name == "same" else tmp_path
+        result = execute(graph, out=root, again_from=6, of=str(of))
+        assert result.cooked == (6,)
+    taken = json.loads((tmp_path / "same" / "r001" / "cook.json").read_text())["taken"]
+    assert taken["from"] == "r001" and taken["last"] == 5
+    assert all(points(tmp_path / "same" / "r001", frame) == points(tmp_path / "r002", frame) for frame in range(1, 7))
+    with pytest.raises(InputError, match="is not the folder of a cook"):
+        execute(graph, out=tmp_path / "same", again_from=6, of=str(tmp_path / "same"))
+
+
 def test_other_settings_count_from_the_frame_on(tmp_path, older):
     """Frames before it are the same files, later ones are what the new knob makes of the older state; the manifest says so."""
     graph = shot(push=0.5)

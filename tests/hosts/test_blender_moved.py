@@ -58,25 +58,36 @@ tree.nodes["fall"].k_gravity = (0.0, 0.0, -5.0)
 bpy.ops.mpm_nodes.cook_again(tree="shot")
 answer["states"].append(cook.wait(tree, 300))
 answer["again"], answer["shown"] = middle(scene, 2), str(cache_import.shown_folder(tree))
-tree.folder = given["folder"] + "/elsewhere"
+bpy.ops.wm.save_as_mainfile(filepath=given["folder"] + "/after/other.blend")
+tree.nodes["fall"].k_gravity = (0.0, 0.0, -2.0)
+scene.frame_set(3)
+bpy.ops.mpm_nodes.cook_again(tree="shot")
+answer["states"].append(cook.wait(tree, 300))
+answer["kept"] = [str(cache_import.shown_folder(tree)), middle(scene, 2), tree.status]
+cook_json = json.loads((cache_import.shown_folder(tree) / "cook.json").read_text())
+answer["taken"] = [cook_json["taken"]["from"], cook_json["taken"]["last"]]
+os.rename(given["folder"] + "/after/mpm/other", given["folder"] + "/after/mpm/gone")
 scene.frame_set(3)
 try:
     bpy.ops.mpm_nodes.cook_again(tree="shot")
 except RuntimeError as error:
-    answer["elsewhere"] = str(error)
+    answer["gone"] = str(error)
 """
 )
 
 
 def test_what_is_shown_is_known_after_a_move(tmp_path: Path):
-    """A renamed scene gets its frames, Resume brings them back, and Cook Again takes those that are shown, wherever they lie."""
+    """A renamed scene gets its frames, Resume brings them back, and Cook Again takes those that are shown, after Save As too."""
     (tmp_path / "before").mkdir()
     seen = in_blender(MOVED, folder=str(tmp_path))
-    assert seen["states"] == ["done"] * 4, seen["states"]
+    assert seen["states"] == ["done"] * 5, seen
     assert seen["renamed"] == ["Renamed while it cooks", ["EMPTY", "POINTCLOUD", "VOLUME"]]
     assert seen["resumed"] == ["EMPTY", "POINTCLOUD", "VOLUME"], "there was nothing left to cook"
     assert all(path.startswith("//") for path in seen["paths"]) and len(seen["paths"]) == 2, seen["paths"]
     assert seen["moved"] == seen["before"] and seen["grids"]
     assert abs(seen["again"] - seen["before"]) < 1e-6, "frame 2 is that of r001, not of the newest cook"
     assert seen["shown"] == str(tmp_path / "after" / "mpm" / "shot" / "shot_cache" / "r003")
-    assert "after/mpm/shot/shot_cache/r003, is none of this graph's" in seen["elsewhere"]
+    other = tmp_path / "after" / "mpm" / "other" / "shot_cache" / "r001"
+    assert seen["kept"][0] == str(other) and abs(seen["kept"][1] - seen["before"]) < 1e-6, "a file saved under another name"
+    assert seen["taken"] == ["r003", 2]
+    assert f"{other}, is not there; show one of the panel Caches" in seen["gone"]

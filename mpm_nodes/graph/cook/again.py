@@ -43,7 +43,7 @@ def take_frames(
 
     Args:
         root: Output root.
-        name: The older revision ("r001"); "" takes the newest.
+        name: The older revision ("r001"), or the whole path of one of another root; "" takes the newest.
         frame: First frame that is cooked again.
         evaluator: That of the new graph.
         manifest: Manifest of the new cook.
@@ -83,6 +83,10 @@ def take_frames(
 
 
 def _found(root: Path, name: str) -> Path:
+    if Path(name).is_absolute():
+        if not (Path(name) / "cook.json").is_file():
+            raise InputError(f"{name}: is not the folder of a cook; name one that holds cook.json")
+        return Path(name)
     folders = list_revisions(root)
     if not folders:
         raise InputError(f"{root}: holds no cook whose frames could be taken; cook it from the beginning first")

@@ -100,17 +100,19 @@ def shown_folder(tree):
 
 
 def shown_revision(tree):
-    """Return the name of the cook that is shown; "" where there is none, which means the newest.
+    """Return the name of the cook that is shown, its path where the graph has another folder; "" where there is none: the newest.
 
     Raises:
-        CacheFault: It is none of this graph's: its folder was moved, or the graph has another.
+        CacheFault: It is not there: its folder was moved.
     """
     path = shown_folder(tree)
     if path is None:
         return ""
-    if path not in revisions.found(places.out_path(tree)):
-        raise CacheFault(f"The cook that is shown, {path}, is none of this graph's; show one of the panel Caches first")
-    return path.name
+    if path in revisions.found(places.out_path(tree)):
+        return path.name
+    if not (path / "cook.json").is_file():
+        raise CacheFault(f"The cook that is shown, {path}, is not there; show one of the panel Caches first")
+    return str(path.resolve())
 
 
 def collection_of(tree, scene):
