@@ -172,6 +172,16 @@ class StageMeshes:
         return np.concatenate([part for source in self.sources for part in source.placed(code, self.to_si)] or [np.zeros((0, 3))])
 
     @_told
+    def by_point(self, primvar: str, code: float) -> bool:
+        """Return whether a primvar has one value for all or belongs to points, on every mesh, and not to faces or their corners.
+
+        Raises:
+            InputError: A mesh has no such primvar.
+        """
+        found = [_of_primvar(source, primvar, code) for source in self.sources]
+        return all(len(given) == 1 or interpolation not in ("faceVarying", "uniform") for given, interpolation in found)
+
+    @_told
     def values(self, primvar: str, code: float) -> np.ndarray:
         """Return the values of a primvar at all points at a time code, shape (n,), float64.
 
@@ -332,7 +342,8 @@ def _of_primvar(source: MeshSource, primvar: str, code: float, width: int = 0) -
     if held is None:
         names = [each.GetPrimvarName() for each in primvars.GetPrimvarsWithAuthoredValues()]
         raise InputError(f"{source.where}: has no primvar '{primvar}'; it has {_some(names)}")
-    array = np.atleast_2d(np.asarray(held)) if width else np.atleast_1d(np.asarray(held))
+    array = np.atleast_1d(np.asarray(held))
+    array = array.reshape(-1, width) if array.ndim == 1 and width in (1, array.size) else array
     return of_kind(found.GetAttr(), array, code, width).astype(np.float64), str(found.GetInterpolation())
 
 

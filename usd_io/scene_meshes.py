@@ -3,7 +3,8 @@
 The request is a JSON file: `arrays`, a file of raw numbers; `places`, where each of them lies there by name, as [offset in bytes,
 numbers, "f" or "i"]; and `meshes`, each with `path`, `digest`, `metres` a unit, `frames` (none: it stands still), `rate` (frames
 a second) and, for each frame, `shapes`: pieces with their `matrix` (rows of 4 x 4, for column vectors), its `parts` (shift, turn
-as a quaternion w, x, y, z, and scale; null where it is sheared), and the names of `points`, `counts` and `indices`. Z is up.
+as a quaternion w, x, y, z, and scale; null where it is sheared), the names of `points`, `counts` and `indices`, and where there are
+any `primvars`: by name the interpolation and the name of the numbers. Z is up.
 """
 
 from __future__ import annotations
@@ -89,8 +90,19 @@ def _joined(pieces: list[Shape], arrays: dict[str, np.ndarray]) -> Shape:
     counts = [np.zeros(0, np.int32), *(arrays[piece["counts"]] for piece in pieces)]
     for kind, parts in (("points", points), ("counts", counts), ("indices", indices)):
         arrays[f"{name} {kind}"] = np.concatenate(parts).reshape(-1)
-    kinds = {kind: f"{name} {kind}" for kind in ("points", "counts", "indices")}
+    kinds: Shape = {kind: f"{name} {kind}" for kind in ("points", "counts", "indices")}
+    for primvar in pieces[0].get("primvars", {}) if pieces else ():
+        arrays[f"{name} {primvar}"] = np.concatenate([_at_corners(piece, primvar, arrays) for piece in pieces])
+        kinds.setdefault("primvars", {})[primvar] = [UsdGeom.Tokens.faceVarying, f"{name} {primvar}"]
     return {"matrix": np.eye(4).ravel().tolist(), "parts": None, **kinds}
+
+
+def _at_corners(piece: Shape, primvar: str, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the numbers of a primvar at the corners of a piece's faces."""
+    where, values = piece["primvars"][primvar][0], arrays[piece["primvars"][primvar][1]]
+    if where == UsdGeom.Tokens.vertex:
+        return values[arrays[piece["indices"]]]
+    return np.repeat(values, arrays[piece["counts"]]) if where == UsdGeom.Tokens.uniform else values
 
 
 def _add_piece(layer: Sdf.Layer, path: str, shapes: list[Shape], frames: list[int | None], arrays: dict[str, np.ndarray]) -> None:
@@ -106,6 +118,8 @@ def _add_piece(layer: Sdf.Layer, path: str, shapes: list[Shape], frames: list[in
         ("faceVertexIndices", "indices", names.IntArray, Vt.IntArray.FromNumpy),
     ):
         _set(prim, name, usd, [shape[kind] for shape in shapes], frames, lambda key, made=made: made(arrays[key]))
+    for name in shapes[0].get("primvars", {}):
+        _add_primvar(prim, name, shapes, frames, arrays)
     moves = any(shape["matrix"] != shapes[0]["matrix"] for shape in shapes)
     if moves and all(shape["parts"] for shape in shapes):
         for index, (name, usd, made) in enumerate(
@@ -123,6 +137,21 @@ def _add_piece(layer: Sdf.Layer, path: str, shapes: list[Shape], frames: list[in
         order = ["xformOp:transform"]
     ops = Sdf.AttributeSpec(prim, UsdGeom.Tokens.xformOpOrder, names.TokenArray, Sdf.VariabilityUniform)
     ops.default = order
+
+
+def _add_primvar(
+    prim: Sdf.PrimSpec, name: str, shapes: list[Shape], frames: list[int | None], arrays: dict[str, np.ndarray]
+) -> None:
+    """Define a primvar of numbers; where it does not belong to the same at all frames, it is given at the corners of faces."""
+    given = [shape["primvars"][name] for shape in shapes]
+    where = given[0][0]
+    values = [arrays[key] for _, key in given]
+    if any(each != where for each, _ in given):
+        where, values = UsdGeom.Tokens.faceVarying, [_at_corners(shape, name, arrays) for shape in shapes]
+    raw = [each.tobytes() for each in values]
+    usd = Sdf.ValueTypeNames.FloatArray
+    _set(prim, f"primvars:{name}", usd, raw, frames, lambda each: Vt.FloatArray.FromNumpy(np.frombuffer(each, TYPES["f"])))
+    prim.attributes[f"primvars:{name}"].SetInfo("interpolation", where)
 
 
 def _points(values: np.ndarray) -> Vt.Vec3fArray:

@@ -30,6 +30,7 @@ from mpm_nodes.nodes.collider_files import open_meshes, shot_codes, stamp
 from mpm_nodes.nodes.collider_motion import key_frames, sampled
 from mpm_nodes.nodes.collider_volumes import sequence_files
 from mpm_nodes.nodes.fields import constant, moved, place, scaled
+from mpm_nodes.nodes.inside_meshes import carried_inward
 
 __all__ = ["GridEdge", "Interpolation", "MeshFrames", "cubes", "over_faces", "primvar_values"]
 
@@ -268,29 +269,39 @@ def field_primvar(
     primvar: str = "mask",
     frame_offset: A[float, Unitless] = 0.0,
     animated: bool = True,
+    inside: bool = False,
     outside: _Number = 0.0,
 ) -> SpatialField:
     """Be what a primvar has on the surface of USD meshes: a painted mask, a vertex group, temperatures; both may be animated.
 
-    Values are averaged over cells of the solve, and reach one and a half beyond the surface.
+    Values are averaged over cells of the solve, and reach one and a half beyond the surface; by `inside` through closed meshes.
 
     Args:
         path: The USD file.
         prim: Prim at or below which meshes are taken; empty takes all.
-        primvar: Name of the primvar, one number a point, or one for all.
+        primvar: Name of the primvar, one number a point, a corner, a face, or one for all.
         frame_offset: Added to the frame number before the stage is read.
         animated: Whether it is read at every frame; else at the shot's first one, for matter that streams in later too.
+        inside: Whether places inside of the meshes have the value of the nearest one on the surface; else that is `outside`.
         outside: Value away from the meshes.
 
     Raises:
         InputError: The file cannot be read, or a mesh has no such primvar.
         MpmNodesError: A value is not finite, or the meshes are too large for the cells.
     """
-    over = MeshFrames.of(ctx, open_meshes(kept, path, prim), primvar, frame_offset, animated)
+    over, where = MeshFrames.of(ctx, open_meshes(kept, path, prim), primvar, frame_offset, animated), "field_primvar"
+
+    def samples(code: float) -> FieldGrid:
+        places, values = _values_at(where, over.meshes, primvar, code, settings)
+        if inside:
+            places, values = carried_inward(where, places, values, _triangles(over.meshes, code), settings.cell_size)
+        return cubes(f"{where}.primvar", places, values, settings.cell_size)
 
     def at(code: float) -> SpatialField:
-        places, values = _values_at("field_primvar", over.meshes, primvar, code, settings)
-        return SpatialField("CUBES", (place(),), grid=cubes("field_primvar.primvar", places, values, settings.cell_size))
+        if not inside:
+            return SpatialField("CUBES", (place(),), grid=samples(code))
+        key = ("inside", over.meshes.digest([code], primvar=primvar), settings.cell_size)
+        return SpatialField("CUBES", (place(),), grid=kept.get(key, lambda: samples(code)))
 
     return over.course(at, constant(outside))
 
@@ -319,10 +330,23 @@ def primvar_values(
 def _values_at(where: str, meshes: Any, primvar: str, code: float, settings: GraphSettings) -> tuple[np.ndarray, np.ndarray]:
     from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
 
-    topology, points, values = meshes.topology(code), meshes.points(code), meshes.values(primvar, code)
-    triangles = triangulate(topology.counts, topology.indices)[0]
-    places, (samples,) = over_faces(where, points[triangles], [values[triangles]], 0.5 * settings.cell_size)
-    return np.concatenate([points, places]), np.concatenate([values, samples])
+    points, triangles = _triangles(meshes, code)
+    if meshes.by_point(primvar, code):
+        values = meshes.values(primvar, code)
+        places, (samples,) = over_faces(where, points[triangles], [values[triangles]], 0.5 * settings.cell_size)
+        return np.concatenate([points, places]), np.concatenate([values, samples])
+    corners = meshes.corner_values(primvar, code, 1)[:, 0]
+    of_triangles = corners[triangulate(meshes.topology(code).counts, np.arange(len(corners)))[0]]
+    places, (samples,) = over_faces(where, points[triangles], [of_triangles], 0.5 * settings.cell_size)
+    return places, samples
+
+
+def _triangles(meshes: Any, code: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the points of meshes [m], shape (n, 3), and their triangles, shape (m, 3)."""
+    from mpm_nodes.kernels.level_sets.mesh_repair import triangulate
+
+    topology = meshes.topology(code)
+    return meshes.points(code), triangulate(topology.counts, topology.indices)[0]
 
 
 def over_faces(

@@ -172,3 +172,57 @@ def test_later_frames_of_a_file_leave_the_keys_of_those_before(tmp_path):
     before = keys(0.4, 0.4)
     for last, shift in ((0.5, 0.4), (0.4, 0.5)):
         assert [one == other for one, other in zip(keys(last, shift), before, strict=True)] == [True, True, True, False]
+
+
+def painted_block(path: Path, interpolation: str, values: list[float]) -> Path:
+    """Write a block of 2 m about the origin in six faces (+x, -x, +y, -y, +z, -z) with a mask."""
+    stage = Usd.Stage.CreateNew(str(path))
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.y)
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    mesh = UsdGeom.Mesh.Define(stage, "/block")
+    mesh.GetPointsAttr().Set([(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)])
+    mesh.GetFaceVertexCountsAttr().Set([4] * 6)
+    faces = [(4, 6, 7, 5), (0, 1, 3, 2), (2, 3, 7, 6), (0, 4, 5, 1), (1, 5, 7, 3), (0, 2, 6, 4)]
+    mesh.GetFaceVertexIndicesAttr().Set([corner for face in faces for corner in face])
+    mesh.GetSubdivisionSchemeAttr().Set("none")
+    UsdGeom.PrimvarsAPI(mesh).CreatePrimvar("mask", Sdf.ValueTypeNames.FloatArray, interpolation).Set(values)
+    stage.Save()
+    return path
+
+
+BY_FACE = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+@pytest.mark.parametrize(
+    ("interpolation", "values"), [("uniform", BY_FACE), ("faceVarying", [each for each in BY_FACE for _ in range(4)])]
+)
+def test_values_of_faces_and_of_their_corners_count(tmp_path, interpolation, values):
+    """Each face has its own, also at the edges; inside of the block there is nothing unless it is asked for."""
+    path = painted_block(tmp_path / "a.usda", interpolation, values)
+    found = read(path, outside=-1.0)
+    sides = np.array([(1.0, 0, 0), (-1.0, 0, 0), (0, 1.0, 0), (0, -1.0, 0), (0, 0, 1.0), (0, 0, -1.0)])
+    np.testing.assert_allclose(field_values(found, sides + 0.35, 1.0)[[0, 2, 4]], -1.0)
+    for shift in ((0.0, 0.35, 0.0), (0.0, 0.0, -0.35)):
+        on = np.abs(sides @ shift) < 1e-9
+        np.testing.assert_allclose(field_values(found, sides[on] + shift, 1.0), np.array(BY_FACE)[on], atol=1e-5)
+    assert field_values(found, np.zeros((1, 3)), 1.0) == -1.0
+
+
+def test_places_inside_have_the_value_of_the_nearest_face(tmp_path):
+    """Exactly, where the second nearest is a cube or more farther away; outside nothing has changed."""
+    found = read(painted_block(tmp_path / "a.usda", "uniform", BY_FACE), inside=True, outside=-1.0)
+    places = np.random.default_rng(1).uniform(-0.99, 0.99, (4000, 3))
+    far = np.stack(
+        [1.0 - places[:, 0], 1.0 + places[:, 0], 1.0 - places[:, 1], 1.0 + places[:, 1], 1.0 - places[:, 2], 1.0 + places[:, 2]]
+    )
+    clear = np.diff(np.sort(far, axis=0)[:2], axis=0)[0] > 0.3
+    assert clear.sum() > 1000
+    np.testing.assert_allclose(field_values(found, places[clear], 1.0), np.array(BY_FACE)[far.argmin(axis=0)[clear]], atol=1e-5)
+    np.testing.assert_allclose(field_values(found, np.array([[1.3, 0.0, 0.0], [0.0, 9.0, 0.0]]), 1.0), -1.0)
+
+
+def test_a_sheet_has_no_inside(tmp_path):
+    """It is as without: its values reach a cell and a half."""
+    path = floor(tmp_path / "a.usda", {1: [0.25] * 4})
+    for height, value in ((0.05, 0.25), (0.3, 9.0)):
+        np.testing.assert_allclose(field_values(read(path, inside=True, outside=9.0), above(0.1, height=height), 1.0), value)

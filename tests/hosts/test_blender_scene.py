@@ -279,7 +279,7 @@ grown.parent = frame
 slide(grown)
 bpy.context.view_layer.update()
 real, looked = surfaces.pieces, []
-surfaces.pieces = lambda thing, depsgraph: looked.append(thing.name) or real(thing, depsgraph)
+surfaces.pieces = lambda thing, depsgraph, painted: looked.append(thing.name) or real(thing, depsgraph, painted)
 things = (still, moved, child, shaped, driven, wave, cut, stands, copies, frame)
 found = {thing: [] for thing in things}
 for stage, updated in scene_pass.over_frames(scene, things, None, range(1, 10)):

@@ -13,6 +13,13 @@ _FORCES = "tests/hosts/test_houdini_forces.py"
 
 DEFECTS = (
     Defect(
+        "a vertex group that holds nothing is taken for one that is painted",
+        "mpm_nodes/hosts/blender_addon/painting.py",
+        "is_group and not any(numbers)",
+        "is_group and not numbers",
+        "tests/hosts/test_blender_painting.py::test_what_is_not_painted_is_told_before_the_cook",
+    ),
+    Defect(
         "a mesh rides on the places of now",
         "mpm_nodes/nodes/deform_mesh.py",
         "return bound(shape.points, rest)",

@@ -14,6 +14,7 @@ from . import (
     interface,
     nodes,
     operators,
+    painting_panel,
     places,
     point_materials,
     quick_operators,
@@ -42,6 +43,7 @@ CLASSES = [
     *quick_operators.CLASSES,
     *cache_panel.CLASSES,
     *interface.CLASSES,
+    *painting_panel.CLASSES,
 ]
 
 

@@ -84,7 +84,7 @@ class MpmNode:
         """Return "mesh" when an object can stand for the node's USD file, "place" when for its placement, else ""."""
         for knob in self.record["knobs"] if self.record else ():
             if knob["kind"] == "path" and "*.usd" in (knob["file"] or {}).get("patterns", ()) and knob["required"]:
-                return "mesh" if any(each["name"] == "thickness" for each in self.record["knobs"]) else ""
+                return "mesh" if any(each["name"] in ("thickness", "primvar") for each in self.record["knobs"]) else ""
             if knob["name"] in PLACED and knob["kind"] == "vector":
                 return "place"
         return ""

@@ -13,6 +13,7 @@ from . import (
     graph_file,
     history,
     knobs,
+    painting,
     places,
     problems,
     quick,
@@ -359,21 +360,23 @@ class MPM_OT_add_objects(OnGraph, bpy.types.Operator):
         if not things:
             self.report({"ERROR"}, "Select objects in the 3D viewport first")
             return {"CANCELLED"}
-        refused = []
+        refused, left = [], []
         active = [thing for thing in things if self.role == "COLLIDER" and rigid_bodies.is_active(thing)]
         volumes = quick.volumes(active, context.scene) if active else {}
         for thing in things:
             try:
-                if self.role == "COLLIDER":
-                    scene_input.add_collider(tree, thing, solve, volumes.get(thing, 0.0))
-                elif self.role == "FORCE":
+                if self.role == "FORCE":
                     force_fields.add_force(tree, thing, context.scene, solve)
+                    continue
+                if self.role == "COLLIDER":
+                    node = scene_input.add_collider(tree, thing, solve, volumes.get(thing, 0.0))
                 else:
-                    scene_input.add_source(tree, thing, solve, self.role == "STREAM")
+                    node = scene_input.add_source(tree, thing, solve, self.role == "STREAM")
+                left += painting.take_known(node)
             except scene_input.ObjectFault as fault:
                 refused.append(str(fault))
         said = f"{len(things) - len(refused)} added" + ("" if solve else "; there is no solve node to wire them to")
-        self.report({"WARNING" if refused else "INFO"}, ". ".join([said, *refused]))
+        self.report({"WARNING" if refused or left else "INFO"}, ". ".join([said, *refused, *left]))
         return {"FINISHED"}
 
 

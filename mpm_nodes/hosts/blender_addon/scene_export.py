@@ -3,9 +3,10 @@
 import hashlib
 import json
 import os
+from array import array
 from itertools import chain
 
-from . import environment
+from . import environment, mesh_attributes
 
 LIMIT = 3600.0
 """Seconds that writing may take."""
@@ -45,17 +46,28 @@ class ArrayFile:
             self._stream.write(values)
         return name
 
-    def shapes(self, pieces):
-        """Keep the pieces of a surface; return what tells them from others, as plain JSON. Pieces without faces are left out."""
+    def shapes(self, pieces, painted=()):
+        """Keep the pieces of a surface; return what tells them from others, as plain JSON. Pieces without faces are left out.
+
+        What is painted on some of the pieces under a name is 0 on the others.
+        """
         return [
             {
                 "matrix": list(chain.from_iterable(piece.matrix)),
                 "parts": _parts(piece.matrix),
                 **{name: self.put(getattr(piece, name)) for name in ("points", "counts", "indices")},
+                **self._painted(piece, painted),
             }
             for piece in pieces
             if piece.counts
         ]
+
+    def _painted(self, piece, names):
+        """Keep what is painted on a piece; return its interpolation and content by the name of its primvar."""
+        blank = ("vertex", array("f", bytes(4 * (len(piece.points) // 3))), False)
+        found = {name: piece.painted.get(name, blank)[:2] for name in names}
+        kept = {mesh_attributes.usd_name(name): [where, self.put(numbers)] for name, (where, numbers) in found.items()}
+        return {"primvars": kept} if kept else {}
 
     def write_steps(self, exports):
         """Write those of some exports that are not there yet, in steps.

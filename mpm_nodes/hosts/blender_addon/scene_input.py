@@ -10,7 +10,9 @@ from . import (
     animation,
     history,
     knobs,
+    mesh_attributes,
     nodes,
+    painting,
     places,
     problems,
     rigid_bodies,
@@ -93,6 +95,8 @@ def gather_steps(tree, path, scene):
                 continue
             if not any(seen.shapes[thing]):
                 raise SceneFault(node, f"{thing.name} has no faces; {face_cure(thing)}")
+            if text := painting.fault(node, seen.painted[thing]):
+                raise SceneFault(node, text)
             own.update(_mesh(node, inputs[thing], Path(path), tree, _moved(node, seen.shapes[thing], scene, frames)))
             exports[thing] = scene_export.export_of(inputs[thing], seen.shapes[thing], frames, metres(scene), rate)
         try:
@@ -174,6 +178,7 @@ class Pass:
 
     Attributes:
         shapes: Of every object that is written: what `ArrayFile.shapes` gives, by frame.
+        painted: Of these: what is painted on them at the first frame, as `painting.seen` gives it.
         worlds: Of every object that gives a place: its matrix to the world, by frame.
         first: Of these with a surface: its pieces at the first frame.
         driven: Of every driven knob: its values.
@@ -184,12 +189,18 @@ class Pass:
         self.shapes = {thing: [] for thing in inputs}
         self.worlds = {thing: [] for node, thing in held.items() if node.takes_object() == "place"}
         self.first, self.driven = {}, [[] for _ in driven]
+        self.painted, self._wanted = {}, painting.wanted(held)
 
     def look(self, stage, updated, store):
         """Note what a frame has."""
         for thing, found in self.shapes.items():
-            look = not found or stage.may_change(thing, updated)
-            found.append(store.shapes(stage.pieces(thing)) if look else found[-1])
+            if found and not stage.may_change(thing, updated):
+                found.append(found[-1])
+                continue
+            names = self._wanted.get(thing, ())
+            pieces = stage.pieces(thing, names)
+            self.painted.setdefault(thing, painting.seen(pieces) if names else {})
+            found.append(store.shapes(pieces, names))
         for thing, found in self.worlds.items():
             if not found and has_surface(thing):
                 self.first[thing] = stage.pieces(thing)
@@ -203,7 +214,8 @@ class Pass:
 def _mesh(node, path, graph, tree, moved):
     """Return the knobs that name a node's exported object."""
     frame = {"frame": float(tree.k_start)} if any(knob["name"] == "frame" for knob in node.record["knobs"]) else {}
-    return {"path": path.relative_to(graph.parent).as_posix(), "prim": ""} | frame | moved
+    painted = {"primvar": mesh_attributes.usd_name(node.k_primvar)} if painting.reads(node) else {}
+    return {"path": path.relative_to(graph.parent).as_posix(), "prim": ""} | frame | painted | moved
 
 
 def face_cure(thing):

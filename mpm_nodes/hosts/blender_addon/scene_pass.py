@@ -36,9 +36,9 @@ class Stage:
         """Return an object as it is evaluated."""
         return self.stands[thing].evaluated_get(self.depsgraph)
 
-    def pieces(self, thing):
-        """Return the pieces of an object's surface."""
-        return surfaces.pieces(self.stands[thing], self.depsgraph)
+    def pieces(self, thing, painted=()):
+        """Return the pieces of an object's surface, with what is painted on them of some names."""
+        return surfaces.pieces(self.stands[thing], self.depsgraph, painted)
 
     def may_change(self, thing, updated):
         """Return whether an object's surface may be another than before, where Blender has evaluated `updated` again."""

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from mathutils import Matrix, Vector
 
+from . import mesh_attributes
+
 Y_UP = Matrix(((1, 0, 0), (0, 0, 1), (0, -1, 0)))
 MESHES = ("MESH", "CURVE", "SURFACE", "META", "FONT")
 
@@ -35,12 +37,14 @@ class Piece(NamedTuple):
         points: Coordinates, a flat array of 3 n numbers.
         counts: Corners of each face.
         indices: The points at these corners.
+        painted: By name what `mesh_attributes.read` gives.
     """
 
     matrix: Matrix
     points: array
     counts: array
     indices: array
+    painted: dict
 
     def vertices(self):
         """Return its points in the world."""
@@ -53,6 +57,11 @@ def visit(thing, take, depsgraph):
     Blender lists text, curves and metaballs as themselves and as the mesh that they become: the first is left out where there
     is the second. The mesh is gone when `take` returns; one that outlives its object would end Blender.
     """
+    _visit(thing, lambda mesh, matrix, _: take(mesh, matrix), depsgraph)
+
+
+def _visit(thing, take, depsgraph):
+    """Do as `visit`; `take` is given the evaluated object of the mesh as well."""
     both = thing.type != "MESH" and any(each.is_instance and _owned(each, thing) for each in depsgraph.object_instances)
     for each in depsgraph.object_instances:
         if not _owned(each, thing) or (both and not each.is_instance):
@@ -60,7 +69,7 @@ def visit(thing, take, depsgraph):
         mesh = each.object.to_mesh()
         try:
             if mesh is not None and len(mesh.vertices):
-                take(mesh, each.matrix_world.copy())
+                take(mesh, each.matrix_world.copy(), each.object)
         finally:
             each.object.to_mesh_clear()
 
@@ -70,19 +79,20 @@ def _owned(each, thing):
     return owner is not None and owner.original is thing and each.object.type in MESHES
 
 
-def pieces(thing, depsgraph):
-    """Return the pieces of an evaluated object's surface and of the instances that it makes."""
+def pieces(thing, depsgraph, painted=()):
+    """Return the pieces of an evaluated object's surface and of the instances that it makes, with what is painted on them."""
     found = []
 
-    def take(mesh, matrix):
+    def take(mesh, matrix, holder):
         points = array("f", bytes(12 * len(mesh.vertices)))
         counts, indices = array("i", bytes(4 * len(mesh.polygons))), array("i", bytes(4 * len(mesh.loops)))
         mesh.vertices.foreach_get("co", points)
         mesh.polygons.foreach_get("loop_total", counts)
         mesh.loops.foreach_get("vertex_index", indices)
-        found.append(Piece(matrix, points, counts, indices))
+        values = {name: mesh_attributes.read(holder, mesh, name) for name in painted}
+        found.append(Piece(matrix, points, counts, indices, {name: value for name, value in values.items() if value}))
 
-    visit(thing, take, depsgraph)
+    _visit(thing, take, depsgraph)
     return found
 
 
