@@ -225,6 +225,27 @@ answer["message"] = problems_of(tree)
 """
 
 
+QUICK = """
+jelly = block("Jelly")
+group(jelly, "PIN", lambda co: float(co.z > 0.1))
+group(jelly, "stiffness", lambda co: 0.0)
+group(jelly, "Temperature?", lambda co: 1.0)
+jelly.select_set(True)
+bpy.context.view_layer.objects.active = jelly
+bpy.ops.mpm_nodes.quick(preset="jelly", particles=2000, cook=False)
+tree = bpy.data.node_groups["Jelly Jelly"]
+answer["kinds"] = kinds()
+answer["notices"] = [node.notice for node in tree.nodes if node.notice]
+"""
+
+
+def test_quick_takes_known_names_too():
+    """Whatever their case; what holds nothing is left out, which is said on the source."""
+    found = in_blender(SCENE + QUICK, folder="")
+    assert [found["kinds"].count(kind) for kind in ("force_attach", "field_primvar", "set_attribute")] == [1, 1, 0]
+    assert found["notices"] == ["the vertex group stiffness of Jelly holds no vertex, and is left out"]
+
+
 @pytest.mark.parametrize("count", [3, 300])
 def test_attributes_of_instances_may_change(tmp_path, count):
     """Also where so many instances become one mesh; and a collider with a group Stickiness gets adhesion there."""

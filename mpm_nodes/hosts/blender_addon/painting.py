@@ -263,3 +263,10 @@ def take_known(node):
         else:
             paint(node, role, name)
     return left
+
+
+def take_all_known(tree):
+    """Do as `take_known` for every node of a tree; what is left out is said on the node."""
+    for node in list(tree.nodes):
+        if left := take_known(node):
+            node.notice = "\n".join(left)

@@ -12,6 +12,7 @@ from . import (
     knobs,
     looks,
     nodes,
+    painting,
     problems,
     quick_presets,
     quick_ways,
@@ -125,6 +126,7 @@ def make(preset, source, others, scene, particles, ground=True, way=quick_ways.F
         if thing not in held:
             with contextlib.suppress(scene_input.ObjectFault):  # `unheard` tells of it
                 force_fields.add_force(tree, thing, scene, solve)
+    painting.take_all_known(tree)
     timeline.follow(tree, scene)
     return tree
 
