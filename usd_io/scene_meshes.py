@@ -4,7 +4,8 @@ The request is a JSON file: `arrays`, a file of raw numbers; `places`, where eac
 numbers, "f" or "i"]; and `meshes`, each with `path`, `digest`, `metres` a unit, `frames` (none: it stands still), `rate` (frames
 a second) and, for each frame, `shapes`: pieces with their `matrix` (rows of 4 x 4, for column vectors), its `parts` (shift, turn
 as a quaternion w, x, y, z, and scale; null where it is sheared), the names of `points`, `counts` and `indices`, and where there are
-any `primvars`: by name the interpolation and the name of the numbers. Z is up.
+any `primvars`: by name the interpolation and the name of the numbers. A point cloud has the `kind` "points", and its shapes the
+names of their `columns`. Z is up.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.graph.files.folder import Folder
 from mpm_nodes.graph.files.names import temporary
 from usd_io.layers import outlive, set_sample, set_units
+from usd_io.scene_points import add_clouds
 
 __all__ = ["write_meshes"]
 
@@ -58,7 +60,7 @@ def write_meshes(request: Path) -> None:
 
 
 def _layer(mesh: dict[str, Any], arrays: dict[str, np.ndarray]) -> Sdf.Layer:
-    """Return the layer of a mesh in memory: an Xform with a Mesh for each of its pieces."""
+    """Return the layer of a mesh in memory: an Xform with a Mesh for each of its pieces, or the Points of a point cloud."""
     frames = mesh["frames"] or [None]
     layer = Sdf.Layer.CreateAnonymous("scene.usdc")
     set_units(layer, mesh.get("rate", 24.0), frames[0] or 0, frames[-1] or 0)
@@ -68,6 +70,10 @@ def _layer(mesh: dict[str, Any], arrays: dict[str, np.ndarray]) -> Sdf.Layer:
     top.specifier, top.typeName = Sdf.SpecifierDef, "Xform"
     layer.defaultPrim = "object"
     shapes: list[list[Shape]] = mesh["shapes"]
+    if mesh.get("kind") == "points":
+        add_clouds(layer, "/object/points", shapes, frames, arrays)
+        outlive(layer)
+        return layer
     number = len(shapes[0])
     if number > MOST_PIECES or any(len(each) != number for each in shapes):
         arrays = dict(arrays)

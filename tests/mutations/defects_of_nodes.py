@@ -13,6 +13,13 @@ _FORCES = "tests/hosts/test_houdini_forces.py"
 
 DEFECTS = (
     Defect(
+        "the velocities of points stay in the axes of their object",
+        "usd_io/scene_points.py",
+        "        if name in VECTORS:\n            own",
+        '        if name == "position":\n            own',
+        "tests/hosts/test_blender_geometry.py::test_points_that_nodes_make_are_particles",
+    ),
+    Defect(
         "a vertex group that holds nothing is taken for one that is painted",
         "mpm_nodes/hosts/blender_addon/painting.py",
         "is_group and not any(numbers)",

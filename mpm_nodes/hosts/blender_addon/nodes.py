@@ -81,8 +81,10 @@ class MpmNode:
                 curves.part(self, knob["name"])
 
     def takes_object(self):
-        """Return "mesh" when an object can stand for the node's USD file, "place" when for its placement, else ""."""
+        """Return "mesh" or "points" when an object can stand for the node's USD file, "place" for its placement, else ""."""
         for knob in self.record["knobs"] if self.record else ():
+            if self.record["id"] == "read_points":
+                return "points"
             if knob["kind"] == "path" and "*.usd" in (knob["file"] or {}).get("patterns", ()) and knob["required"]:
                 return "mesh" if any(each["name"] in ("thickness", "primvar") for each in self.record["knobs"]) else ""
             if knob["name"] in PLACED and knob["kind"] == "vector":

@@ -10,6 +10,7 @@ import bpy
 from .trees import GRAPH_TREE
 
 _UNSAVED = {}
+FILES = {"mesh": "object.usdc", "points": "points.usdc"}
 
 
 def folder_of(tree):
@@ -44,13 +45,13 @@ def out_path(tree):
     return folder_of(tree) / f"{_name(tree)}_cache"
 
 
-def input_path(graph, thing):
-    """Return the file that an object is exported to for the graph file `graph`.
+def input_path(graph, thing, kind="mesh"):
+    """Return the file that an object's surface, or its points, are exported to for the graph file `graph`.
 
     The folder has the object's name, the file none: programs take files that differ in a number for the frames of a sequence.
     """
     names = [each.name_full for each in bpy.data.objects]
-    return inputs_path(graph) / distinct(thing.name_full, names) / "object.usdc"
+    return inputs_path(graph) / distinct(thing.name_full, names) / FILES[kind]
 
 
 def inputs_path(graph):

@@ -62,6 +62,17 @@ class ArrayFile:
             if piece.counts
         ]
 
+    def clouds(self, clouds):
+        """Do as `shapes` for point clouds; those without points are left out."""
+        return [
+            {
+                "matrix": list(chain.from_iterable(cloud.matrix)),
+                "columns": {name: self.put(numbers) for name, numbers in cloud.columns.items()},
+            }
+            for cloud in clouds
+            if cloud.columns["position"]
+        ]
+
     def _painted(self, piece, names):
         """Keep what is painted on a piece; return its interpolation and content by the name of its primvar."""
         blank = ("vertex", array("f", bytes(4 * (len(piece.points) // 3))), False)
@@ -100,12 +111,13 @@ def _parts(matrix):
     return None if any(abs(a - b) > 2e-6 * max(largest, abs(b)) for a, b in pairs) else [list(shift), list(turn), list(scale)]
 
 
-def export_of(path, shapes, frames, metres, rate):
+def export_of(path, kind, shapes, frames, metres, rate):
     """Return what `ArrayFile.write_steps` takes: a file, and the shapes of an object at each frame; none where it stands still.
 
     Args:
         path: The file.
-        shapes: What `ArrayFile.shapes` gives, by frame.
+        kind: "mesh" or "points".
+        shapes: What `ArrayFile.shapes`, or `ArrayFile.clouds`, gives, by frame.
         frames: The frames.
         metres: Metres a unit.
         rate: Frames a second.
@@ -113,6 +125,7 @@ def export_of(path, shapes, frames, metres, rate):
     still = all(each == shapes[0] for each in shapes)
     content = {"metres": metres, "frames": [] if still else list(frames), "shapes": shapes[:1] if still else shapes}
     content |= {} if still else {"rate": rate}
+    content |= {} if kind == "mesh" else {"kind": kind}
     digest = hashlib.sha256(json.dumps([LAYOUT, content]).encode()).hexdigest()
     return {"path": str(path), "digest": digest, **content}
 

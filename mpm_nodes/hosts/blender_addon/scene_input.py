@@ -14,6 +14,7 @@ from . import (
     nodes,
     painting,
     places,
+    point_clouds,
     problems,
     rigid_bodies,
     scene_export,
@@ -70,10 +71,11 @@ def gather_steps(tree, path, scene):
     refuse_unbaked(held, scene, tree.k_end)
     if driven and timeline.follow(tree, scene):
         history.remember("Knobs that follow the timeline")
-    inputs = {thing: places.input_path(path, thing) for node, thing in held.items() if node.takes_object() == "mesh"}
+    kinds = [(thing, node.takes_object()) for node, thing in held.items()]
+    inputs = {(thing, kind): places.input_path(path, thing, kind) for thing, kind in kinds if kind in places.FILES}
     frames = range(tree.k_start, tree.k_end + 1)
     with scene_export.ArrayFile(places.inputs_path(path)) as store:
-        seen = Pass(held, inputs, driven)
+        seen = scene_pass.Pass(held, inputs, driven)
         over = scene_pass.over_frames(scene, list(dict.fromkeys(held.values())), tree, frames)
         with contextlib.closing(over):
             for number, (stage, updated) in enumerate(over):
@@ -89,21 +91,30 @@ def gather_steps(tree, path, scene):
         rate = scene.render.fps / scene.render.fps_base
         exports = {}
         for node, thing in held.items():
-            own = values.setdefault(node.name, {})
-            if thing not in inputs or node.takes_object() != "mesh":
+            own, kind = values.setdefault(node.name, {}), node.takes_object()
+            if (thing, kind) not in inputs:
                 own.update(placement(node, seen, scene, frames))
                 continue
-            if not any(seen.shapes[thing]):
-                raise SceneFault(node, f"{thing.name} has no faces; {face_cure(thing)}")
-            if text := painting.fault(node, seen.painted[thing]):
+            shapes, file = seen.shapes[thing, kind], inputs[thing, kind]
+            if text := fault_of(node, seen):
                 raise SceneFault(node, text)
-            own.update(_mesh(node, inputs[thing], Path(path), tree, _moved(node, seen.shapes[thing], scene, frames)))
-            exports[thing] = scene_export.export_of(inputs[thing], seen.shapes[thing], frames, metres(scene), rate)
+            own.update(_mesh(node, file, Path(path), tree, _moved(node, shapes, scene, frames) if kind == "mesh" else {}))
+            exports[file] = scene_export.export_of(file, kind, shapes, frames, metres(scene), rate)
         try:
             yield from store.write_steps(list(exports.values()))
         except OSError as error:
             raise SceneFault(next(iter(held)), f"{places.inputs_path(path)} cannot be written ({error})") from error
     return values
+
+
+def fault_of(node, seen):
+    """Return what is wrong with an object that is written for a node, "" for nothing; `seen` is the pass over the frames."""
+    thing, kind = node.scene_object, node.takes_object()
+    if kind == "points":
+        return "" if seen.shapes[thing, kind][0] else f"{thing.name} has no points at the first frame; {point_clouds.CURE}"
+    if not any(seen.shapes[thing, kind]):
+        return f"{thing.name} has no faces; {face_cure(thing)}"
+    return painting.fault(node, seen.painted[thing])
 
 
 def refuse_unbaked(held, scene, last):
@@ -170,44 +181,9 @@ def _holds(node, scene):
         raise SceneFault(node, f"{thing.name} is not in the scene {scene.name}; choose another object, or none")
     if node.takes_object() == "mesh" and not has_surface(thing):
         raise SceneFault(node, f"{thing.name} has no surface; choose a mesh, or use an emitter with a place for an empty")
+    if node.takes_object() == "points" and not point_clouds.may_have_points(thing):
+        raise SceneFault(node, f"{thing.name} is not a point cloud, and has no modifier that makes one; {point_clouds.CURE}")
     return bool(node.takes_object())
-
-
-class Pass:
-    """What one pass over the frames has found.
-
-    Attributes:
-        shapes: Of every object that is written: what `ArrayFile.shapes` gives, by frame.
-        painted: Of these: what is painted on them at the first frame, as `painting.seen` gives it.
-        worlds: Of every object that gives a place: its matrix to the world, by frame.
-        first: Of these with a surface: its pieces at the first frame.
-        driven: Of every driven knob: its values.
-    """
-
-    def __init__(self, held, inputs, driven):
-        self.held, self._driven = held, driven
-        self.shapes = {thing: [] for thing in inputs}
-        self.worlds = {thing: [] for node, thing in held.items() if node.takes_object() == "place"}
-        self.first, self.driven = {}, [[] for _ in driven]
-        self.painted, self._wanted = {}, painting.wanted(held)
-
-    def look(self, stage, updated, store):
-        """Note what a frame has."""
-        for thing, found in self.shapes.items():
-            if found and not stage.may_change(thing, updated):
-                found.append(found[-1])
-                continue
-            names = self._wanted.get(thing, ())
-            pieces = stage.pieces(thing, names)
-            self.painted.setdefault(thing, painting.seen(pieces) if names else {})
-            found.append(store.shapes(pieces, names))
-        for thing, found in self.worlds.items():
-            if not found and has_surface(thing):
-                self.first[thing] = stage.pieces(thing)
-            found.append(stage.evaluated(thing).matrix_world.copy())
-        for values, (owner, knob) in zip(self.driven, self._driven, strict=True):
-            node = owner.id_data.evaluated_get(stage.depsgraph).nodes[owner.name]
-            values.append(knobs.number_of(node, knob))
 
 
 # ---------------------------------------------------------------- meshes
@@ -339,11 +315,12 @@ def add_collider(tree, thing, solve=None, volume=0.0):
 
 
 def add_source(tree, thing, solve=None, stream=False):
-    """Add nodes that fill an object (a mesh, or an empty's cube or ball) with matter, and wire them into a solve.
+    """Add nodes that fill an object (a mesh, or an empty's cube or ball) with matter, or take its points; wire them into a solve.
 
     `stream` lets the matter pour out of the place without end. Returns the emitting node.
     """
-    node = _add(tree, _kind(thing, "emit_mesh", "emit_box", "emit_sphere"), thing, solve, 150.0)
+    kind = "read_points" if point_clouds.is_cloud(thing) else _kind(thing, "emit_mesh", "emit_box", "emit_sphere")
+    node = _add(tree, kind, thing, solve, 150.0)
     material = next((each for each in tree.nodes if any(s.type_id == "Material" for s in _ours(each.outputs))), None)
     if material is None:
         material = tree.nodes.new("MpmNode_material_library")

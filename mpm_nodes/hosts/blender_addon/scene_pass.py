@@ -8,7 +8,7 @@ import contextlib
 
 import bpy
 
-from . import simulations, surfaces, timeline, unkeyed
+from . import knobs, painting, point_clouds, simulations, surfaces, timeline, unkeyed
 
 SCENE = ("frame_start", "frame_end", "gravity", "use_gravity", "camera")
 RENDER = ("fps", "fps_base", "frame_map_old", "frame_map_new", "use_simplify")
@@ -40,11 +40,54 @@ class Stage:
         """Return the pieces of an object's surface, with what is painted on them of some names."""
         return surfaces.pieces(self.stands[thing], self.depsgraph, painted)
 
+    def clouds(self, thing):
+        """Return the point clouds that an object is or makes."""
+        return point_clouds.clouds(self.stands[thing], self.depsgraph)
+
     def may_change(self, thing, updated):
         """Return whether an object's surface may be another than before, where Blender has evaluated `updated` again."""
         # what stands in for others may change with them, and instances of vertices and faces do without a word
         whole = thing.instance_type != "NONE" and (updated or thing.instance_type != "COLLECTION")
         return bool(whole) or self.stands[thing] in updated
+
+
+class Pass:
+    """What one pass over the frames has found.
+
+    Attributes:
+        shapes: Of every object that is written, with what of it: what `ArrayFile` gives for its surface or points, by frame.
+        painted: Of those with a surface: what is painted on them at the first frame, as `painting.seen` gives it.
+        worlds: Of every object that gives a place: its matrix to the world, by frame.
+        first: Of these with a surface: its pieces at the first frame.
+        driven: Of every driven knob: its values.
+    """
+
+    def __init__(self, held, inputs, driven):
+        self.held, self._driven = held, driven
+        self.shapes = {each: [] for each in inputs}
+        self.worlds = {thing: [] for node, thing in held.items() if node.takes_object() == "place"}
+        self.first, self.driven = {}, [[] for _ in driven]
+        self.painted, self._wanted = {}, painting.wanted(held)
+
+    def look(self, stage, updated, store):
+        """Note what a frame has."""
+        for (thing, kind), found in self.shapes.items():
+            if found and not stage.may_change(thing, updated):
+                found.append(found[-1])
+            elif kind == "points":
+                found.append(store.clouds(stage.clouds(thing)))
+            else:
+                names = self._wanted.get(thing, ())
+                pieces = stage.pieces(thing, names)
+                self.painted.setdefault(thing, painting.seen(pieces))
+                found.append(store.shapes(pieces, names))
+        for thing, found in self.worlds.items():
+            if not found and surfaces.has_surface(thing):
+                self.first[thing] = stage.pieces(thing)
+            found.append(stage.evaluated(thing).matrix_world.copy())
+        for values, (owner, knob) in zip(self.driven, self._driven, strict=True):
+            node = owner.id_data.evaluated_get(stage.depsgraph).nodes[owner.name]
+            values.append(knobs.number_of(node, knob))
 
 
 def over_frames(scene, things, tree, frames):

@@ -13,6 +13,8 @@ from . import mesh_attributes
 
 Y_UP = Matrix(((1, 0, 0), (0, 0, 1), (0, -1, 0)))
 MESHES = ("MESH", "CURVE", "SURFACE", "META", "FONT")
+BY_NODES = ("CURVES", "POINTCLOUD", "VOLUME")
+"""Kinds of objects that have a surface where Geometry Nodes make one."""
 
 RIGID = 1e-4
 """How far a motion may be from a rotation: matrices of the scene are single precision."""
@@ -20,6 +22,8 @@ RIGID = 1e-4
 
 def has_surface(thing):
     """Return whether an object is of a kind that has a surface: a mesh or what becomes one, or an instance of a collection."""
+    if thing.type in BY_NODES:
+        return any(modifier.type == "NODES" for modifier in thing.modifiers)
     return thing.type in MESHES or (thing.instance_type == "COLLECTION" and thing.instance_collection is not None)
 
 
