@@ -1,8 +1,8 @@
-"""Draw the small pictures of the packaged samples, which `mpm-nodes edit` offers, from the pictures of these pages.
+"""Draw the small pictures that `mpm-nodes edit` offers, of packaged samples and quick presets, from the pictures of these pages.
 
     python docs/make_thumbnails.py
 
-Of a contact sheet one picture is taken, past the middle of the shot.
+Of a contact sheet one picture is taken, past the middle of the shot; of the quick presets the tiles of `blender_quick.jpg`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from mpm_nodes.editor.quick import PICTURES, quick_names, quick_setups
+
 DOCS = Path(__file__).resolve().parent
 SAMPLES = DOCS.parent / "samples"
 SIZE = (240, 180)
@@ -19,6 +21,11 @@ PAPER = np.array([28, 29, 31])
 """Ground of contact sheets, as `mpm_nodes.preview.sheet` draws it."""
 LABEL = 0.09
 """Share of a picture's height in which a sheet says which frame it is."""
+TILE, ACROSS = (420, 280), 3
+"""Tiles of the sheet of quick presets, as `make_blender_pictures.py` lays them."""
+MATTER = (24, 40, 384, 280)
+"""What of a tile is taken: there the matter is."""
+SMALL = (216, 144)
 LEAST = 100
 """Pixels of a picture on a sheet; what is smaller is its footer."""
 
@@ -43,8 +50,22 @@ def thumbnail(path: Path) -> Image.Image:
     return small.crop((left, top, left + SIZE[0], top + SIZE[1]))
 
 
+def quick_tiles() -> None:
+    """Cut the sheet of the quick presets into tiles, in its order."""
+    PICTURES.mkdir(exist_ok=True)
+    offered = {each["name"] for each in quick_setups()}
+    with Image.open(DOCS / "blender_quick.jpg") as sheet:
+        for place, name in enumerate(quick_names()):
+            left, top = place % ACROSS * TILE[0], place // ACROSS * TILE[1]
+            if name not in offered:
+                continue
+            tile = sheet.crop((left + MATTER[0], top + MATTER[1], left + MATTER[2], top + MATTER[3]))
+            tile.resize(SMALL, Image.Resampling.LANCZOS).save(PICTURES / f"{name}.jpg", quality=80, optimize=True)
+
+
 def main() -> None:
     """Draw them all."""
+    quick_tiles()
     folder = SAMPLES / "pictures"
     folder.mkdir(exist_ok=True)
     pages = [path for part in ("*", "front") for path in sorted(DOCS.glob(f"{part}/*.jpg")) if path.parent.name != "movies"]

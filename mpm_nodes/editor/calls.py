@@ -17,8 +17,9 @@ from mpm_nodes.editor import program
 from mpm_nodes.editor.curves import CurveReader
 from mpm_nodes.editor.drafts import Drafts
 from mpm_nodes.editor.frames import FrameReader
+from mpm_nodes.editor.previews import PREFIX, preview, preview_of, previews
 from mpm_nodes.editor.project import Project, check_graph, samples
-from mpm_nodes.editor.quick import quick_graph, quick_setups
+from mpm_nodes.editor.quick import PICTURES, quick_graph, quick_setups
 from mpm_nodes.graph.document.entries import pretty
 from mpm_nodes.graph.files.folder import Folder
 from mpm_nodes.graph.revisions.records import read_manifest
@@ -117,7 +118,11 @@ class Calls:
         here = samples()
         drawn = {path.stem for path in samples_folder().glob("pictures/*.jpg")}
         demo = {"name": "demo", "doc": "Melted cheese drapes over a trivet: the demo shot.", "topic": "begin here"}
-        offered = [{**each, "picture": each["name"] in drawn} for each in (demo, *self.told_samples) if each["name"] in here]
+        offered = [
+            {**each, "picture": each["name"] in drawn, "cooked": each["name"] in previews()}
+            for each in (demo, *self.told_samples)
+            if each["name"] in here
+        ]
         return {
             "root": str(self.project.root),
             "graph": self.graph,
@@ -132,10 +137,10 @@ class Calls:
         return self.known
 
     def picture(self, given: dict[str, Any]) -> bytes:
-        """Return the picture of a packaged sample."""
-        name = _text(given, "name")
-        path = samples_folder() / "pictures" / f"{name}.jpg"
-        if name not in samples() or not path.is_file():
+        """Return the picture of a packaged sample, or with `of` "quick" of a quick setup."""
+        name, quick = _text(given, "name"), given.get("of") == "quick"
+        path = (PICTURES if quick else samples_folder() / "pictures") / f"{name}.jpg"
+        if name not in ({each["name"] for each in quick_setups()} if quick else samples()) or not path.is_file():
             raise Refused(404, "there is no such picture")
         return path.read_bytes()
 
@@ -246,17 +251,23 @@ class Calls:
 
     # ---------------------------------------------------------------- caches
     def revisions(self, given: dict[str, Any]) -> Any:
-        """Return the names of the cooks of a graph file, oldest first."""
-        return {"revisions": [folder.name for folder in list_revisions(self.project.cooks(_text(given, "path")))]}
+        """Return the names of the cooks of a graph file, oldest first; where there is none, that of a packaged preview."""
+        path = _text(given, "path")
+        own = [folder.name for folder in list_revisions(self.project.cooks(path))]
+        with contextlib.suppress(MpmNodesError):  # a file that was removed still has its cooks
+            own = own or preview_of(json.loads(self.project.read(path)[0]))
+        return {"revisions": own}
 
     def cooked(self, given: dict[str, Any]) -> Any:
         """Return the graph that a revision was cooked from, every knob written out; null where its cook has not begun to write."""
-        manifest = read_manifest(Folder(self.project.revision(_text(given, "path"), _text(given, "revision"))))
+        if _text(given, "revision").startswith(PREFIX):
+            return {"graph": None}
+        manifest = read_manifest(Folder(self._folder(given)))
         return {"graph": None if manifest is None else manifest["graph"]}
 
     def curves(self, given: dict[str, Any]) -> Any:
         """Return the panels of a revision from a frame on; see `curves` for their form."""
-        folder = self.project.revision(_text(given, "path"), _text(given, "revision"))
+        folder = self._folder(given)
         first = _whole({"first": -1_000_000, **given}, "first", -1_000_000, 10_000_000)
         return self.curve_reader.curves(folder, first)
 
@@ -268,6 +279,8 @@ class Calls:
         if layers is not None and not (isinstance(layers, list) and all(isinstance(each, str) for each in layers)):
             raise Refused(400, "layers: is a list of texts")
         attribute = _text({"attribute": "", **given}, "attribute")[:100]
+        if _text(given, "revision").startswith(PREFIX):
+            return preview(given["revision"]).frame(number, layers, attribute)
         return self.reader.ask(
             what="frame", folder=self._revision(given), frame=number, layers=layers, attribute=attribute, most=most
         )
@@ -284,8 +297,13 @@ class Calls:
         ident, begin = _whole(given, "id", 0, 2**53), _whole(given, "begin", -1_000_000, 10_000_000)
         return self.reader.json(what="history", folder=self._revision(given), ident=ident, begin=begin, **found)
 
+    def _folder(self, given: dict[str, Any]) -> Path:
+        if _text(given, "revision").startswith(PREFIX):
+            raise InputError("a packaged preview holds neither particles nor curves; cook the graph for them")
+        return self.project.revision(_text(given, "path"), given["revision"])
+
     def _revision(self, given: dict[str, Any]) -> str:
-        return str(self.project.revision(_text(given, "path"), _text(given, "revision")))
+        return str(self._folder(given))
 
     def _frame_number(self, given: dict[str, Any]) -> int:
         return _whole(given, "frame", -1_000_000, 10_000_000)

@@ -24,7 +24,7 @@ import numpy as np
 from mpm_nodes import children
 from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.editor import histories
-from mpm_nodes.editor.layers import OpenedCache, unit_of
+from mpm_nodes.editor.layers import Drawn, OpenedCache, unit_of
 
 __all__ = ["FrameReader", "packed", "serve", "serve_requests"]
 
@@ -153,6 +153,13 @@ class Opened:
 
     def frame(self, folder: str, frame: int | None, layers: list[str] | None, attribute: str, most: int) -> bytes:
         """Return a frame, the last one where it is None; at most `most` points of each cloud, spread evenly."""
+        head, drawn = self.drawn(folder, frame, layers, attribute, most)
+        return packed({**head, **drawn.records}, drawn.arrays)
+
+    def drawn(
+        self, folder: str, frame: int | None, layers: list[str] | None, attribute: str, most: int
+    ) -> tuple[dict[str, Any], Drawn]:
+        """Return what is said of a frame beside its shapes, and these."""
         cache = self.cache(folder)
         frame = cache.last if frame is None else min(max(frame, cache.first), cache.last)
         chosen = cache.chosen(layers)
@@ -162,9 +169,9 @@ class Opened:
             "attribute": attribute, "unit": unit_of(attribute), "attributes": cache.attribute_names(),
             "values": [min((s.least for s in drawn.spans), default=0.0), max((s.most for s in drawn.spans), default=0.0)],
             "layers": [{"name": layer.name, "label": layer.label, "kind": layer.kind} for layer in cache.layers],
-            "shown": [layer.name for layer in chosen], **drawn.records,
+            "shown": [layer.name for layer in chosen],
         }  # fmt: skip
-        return packed(head, drawn.arrays)
+        return head, drawn
 
     def particle(self, folder: str, frame: int, layer: str, path: str, index: int) -> bytes:
         """Return all values of one point as JSON."""

@@ -12,7 +12,7 @@ import numpy as np
 from mpm_nodes import reads
 from mpm_nodes.editor.quantised import ShapeBox, Span, even_order, quantised_volume, srgb
 
-__all__ = ["KINDS", "Layer", "OpenedCache", "unit_of"]
+__all__ = ["KINDS", "Drawn", "Layer", "OpenedCache", "unit_of"]
 
 KINDS = ("points", "surface", "level_set", "fog", "bodies")
 """What there may be of one matter, the first that a cache holds being shown where nothing is chosen; bodies beside it."""

@@ -21,7 +21,7 @@ from mpm_nodes.graph.revisions.revision import TAKEN, list_revisions
 from mpm_nodes.packaged_samples import samples_folder
 from mpm_nodes.regular_files import shown
 
-__all__ = ["Conflict", "Project", "samples"]
+__all__ = ["Conflict", "Project", "files_named", "samples"]
 
 MOST_GRAPHS, DEEPEST = 200, 3
 """Graph files that are offered, and how many folders below the project they may lie."""
@@ -208,7 +208,7 @@ class Project:
         if name not in known:
             raise InputError(f"{name!r}: there is no such sample")
         text = known[name].read_text(encoding="utf-8")
-        for beside in sorted(_files_named(json.loads(text), known[name].parent)):
+        for beside in sorted(files_named(json.loads(text), known[name].parent)):
             self._copy(known[name].parent / beside, f"{name}/{beside}")
         self._copy(known[name], f"{name}/{name}.json")
         return f"{name}/{name}.json"
@@ -240,10 +240,10 @@ def samples() -> dict[str, Path]:
     return {path.stem: path for path in sorted(samples_folder().glob("*.json"))}
 
 
-def _files_named(value: Any, folder: Path) -> set[str]:
+def files_named(value: Any, folder: Path) -> set[str]:
     """Return the names of files in `folder` that texts in a document give, wherever they stand in it."""
     if isinstance(value, str):
         flat = 0 < len(value) < 200 and not set(value) & set("/\\\0") and not value.startswith(".")
         return {value} if flat and not value.endswith(".json") and (folder / value).is_file() else set()
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return set().union(*(_files_named(item, folder) for item in inner))
+    return set().union(*(files_named(item, folder) for item in inner))

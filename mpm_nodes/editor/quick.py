@@ -15,9 +15,11 @@ import mpm_nodes
 from mpm_nodes.data import InputError
 from mpm_nodes.regular_files import shown
 
-__all__ = ["quick_graph", "quick_setups"]
+__all__ = ["PICTURES", "quick_graph", "quick_names", "quick_setups"]
 
 FOLDER = Path(mpm_nodes.__file__).parent / "hosts" / "blender_addon" / "quick"
+PICTURES = Path(__file__).parent / "pictures"
+"""A picture of each preset: its matter dropped on a head, in Blender."""
 CELLS = 10.0
 """Cells along an edge of the box: some 8,000 particles, whose first frames are there within seconds."""
 
@@ -26,22 +28,24 @@ def _slot(entry: dict[str, Any]) -> str:
     return str(entry.get("editor", {}).get("slot", ""))
 
 
+def quick_names() -> list[str]:
+    """Return the names of all presets, in their order."""
+    read = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in FOLDER.glob("*.json")}
+    return sorted(read, key=lambda name: read[name]["editor"]["quick"]["order"])
+
+
 @cache
 def _presets() -> dict[str, str]:
     """Return the texts of the presets that need no collider, by name, in their order."""
-    found = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.json")}
-    read = {name: json.loads(text) for name, text in found.items()}
-    held = {name for name, each in read.items() for entry in each["nodes"].values() if entry.get("knobs", {}).get("clamp")}
-    return {name: found[name] for name in sorted(read, key=lambda name: read[name]["editor"]["quick"]["order"]) if name not in held}
+    found = {name: (FOLDER / f"{name}.json").read_text(encoding="utf-8") for name in quick_names()}
+    nodes = {name: json.loads(text)["nodes"].values() for name, text in found.items()}
+    return {name: found[name] for name in found if not any(entry.get("knobs", {}).get("clamp") for entry in nodes[name])}
 
 
-def quick_setups() -> list[dict[str, Any]]:
-    """Return name, label, doc and base colour (linear RGB) of each."""
+def quick_setups() -> list[dict[str, str]]:
+    """Return name, label and doc of each."""
     records = {name: json.loads(text)["editor"]["quick"] for name, text in _presets().items()}
-    return [
-        {"name": name, "label": each["label"], "doc": each["doc"], "colour": each["look"]["Base Color"][:3]}
-        for name, each in records.items()
-    ]
+    return [{"name": name, "label": each["label"], "doc": each["doc"]} for name, each in records.items()]
 
 
 def quick_graph(name: str) -> dict[str, Any]:

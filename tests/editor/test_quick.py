@@ -7,7 +7,7 @@ import json
 import pytest
 
 from mpm_nodes.commands.validate import needs_of
-from mpm_nodes.editor.quick import FOLDER, quick_graph, quick_setups
+from mpm_nodes.editor.quick import FOLDER, PICTURES, quick_graph, quick_setups
 from mpm_nodes.graph.document.document import load_graph
 
 NAMES = [each["name"] for each in quick_setups()]
@@ -16,7 +16,15 @@ NAMES = [each["name"] for each in quick_setups()]
 def test_they_are_those_of_the_other_hosts():
     """In their order; what needs a collider to hold it is not among them."""
     assert set(NAMES) == {path.stem for path in FOLDER.glob("*.json")} - {"pinned"} and NAMES[0] == "snow"
-    assert all(each["label"] and each["doc"] and len(each["colour"]) == 3 for each in quick_setups())
+    assert all(each["label"] and each["doc"] for each in quick_setups())
+
+
+def test_each_has_a_picture(page):
+    """And no other file is given by that name."""
+    assert all(page.call("picture", name=name, of="quick").startswith(b"\xff\xd8") for name in NAMES)
+    assert {path.stem for path in PICTURES.glob("*")} == set(NAMES)
+    for name in ("pinned", "../bundle/editor", "demo"):
+        assert page.send("POST", "/api/picture", body={"name": name, "of": "quick"})[0] == 404
 
 
 @pytest.mark.parametrize("name", NAMES)

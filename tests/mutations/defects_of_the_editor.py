@@ -7,6 +7,7 @@ from defect import Defect
 _STRANGERS, _COOKS = "tests/editor/test_strangers.py", "tests/editor/test_cooking.py"
 _SERVER, _FILES, _FRAMES = "tests/editor/test_server.py", "tests/editor/test_project.py", "tests/editor/test_frames.py"
 _LAYERS = "tests/editor/test_cache_layers.py"
+_PREVIEWS, _PREVIEW = "mpm_nodes/editor/previews.py", "tests/editor/test_previews.py"
 DEFECTS = (
     Defect(
         "another site may call",
@@ -154,5 +155,26 @@ DEFECTS = (
         'return os.path.lexists(path) or os.path.lexists(path.with_name(f"{path.stem}_cache"))',
         "return os.path.lexists(path)",
         "tests/editor/test_quick.py::test_a_name_that_is_taken_is_left_alone",
+    ),
+    Defect(
+        "a preview is shown of a graph that has changed",
+        _PREVIEWS,
+        'seen = {"settings": document.get("settings", {}), "nodes": meant}',
+        'seen = {"settings": document.get("settings", {}), "nodes": sorted(meant)}',
+        f"{_PREVIEW}::test_the_key_is_what_changes_a_cook",
+    ),
+    Defect(
+        "a preview hides a cook of one's own",
+        "mpm_nodes/editor/calls.py",
+        "own = own or preview_of(",
+        "own = preview_of(",
+        f"{_PREVIEW}::test_a_cook_takes_its_place",
+    ),
+    Defect(
+        "places of a preview lie a step below",
+        _PREVIEWS,
+        "np.minimum((array + steps // 2) // steps * steps, 65_535)",
+        "np.minimum(array // steps * steps, 65_535)",
+        f"{_PREVIEW}::test_a_preview_holds_what_the_cook_holds",
     ),
 )

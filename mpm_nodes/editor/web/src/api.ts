@@ -24,9 +24,8 @@ async function call(name: string, body: object = {}): Promise<Response> {
 
 async function json<T>(name: string, body?: object): Promise<T> { return (await call(name, body)).json(); }
 
-export interface Sample { name: string; doc: string; topic: string; picture: boolean }
-/** A quick setup; `colour` is linear RGB. */
-export interface Quick { name: string; label: string; doc: string; colour: number[] }
+export interface Sample { name: string; doc: string; topic: string; picture: boolean; cooked: boolean }
+export interface Quick { name: string; label: string; doc: string }
 export interface Hello { root: string; graph: string; graphs: string[]; samples: Sample[]; drafts: string[]; quick: Quick[] }
 export interface Opened { path: string; text: string; digest: string }
 export interface Problem { place: string; message: string; value?: unknown; allowed?: string; cure?: string }
@@ -43,7 +42,7 @@ export interface History { frames: number[]; places: [number, number, number][];
 export const api = {
   hello: () => json<Hello>("hello"),
   spec: () => json<Spec>("spec"),
-  picture: async (name: string) => (await call("picture", { name })).blob(),
+  picture: async (name: string, of?: "quick") => (await call("picture", { name, of })).blob(),
   open: (path: string) => json<Opened>("open", { path }),
   sample: (name: string) => json<Opened>("sample", { name }),
   quick: (name: string) => json<Opened>("quick", { name }),

@@ -4,6 +4,7 @@ import "./graph.css";
 import "./view.css";
 import "./plots.css";
 import "./keys.css";
+import "./start.css";
 import { createRoot } from "react-dom/client";
 import { begin } from "./store";
 import { App } from "./ui/App";

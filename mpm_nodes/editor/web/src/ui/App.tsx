@@ -1,4 +1,5 @@
 import { useEffect } from "react";
+import { isPreview } from "../model/preview";
 import * as store from "../store";
 import { dirty, get, set, useStore } from "../store";
 import { Icon } from "./Icon";
@@ -92,8 +93,8 @@ function Bar() {
           </>
         : <>
             <button className="primary" onClick={() => void store.cook("new")} title="Save, and cook a new revision"><Icon d="M4 3l9 5-9 5z" /> Cook</button>
-            <button onClick={() => void store.cook("resume")} disabled={!s.revision} title="Go on after the last whole frame of the newest revision">Resume</button>
-            <button onClick={() => store.cookFrom(s.frame!)} disabled={s.frame === null} title="Cook a new revision that takes the frames before this one from the shown revision">From frame {s.frame ?? "–"}</button>
+            <button onClick={() => void store.cook("resume")} disabled={!s.revision || isPreview(s.revision)} title="Go on after the last whole frame of the newest revision">Resume</button>
+            <button onClick={() => store.cookFrom(s.frame!)} disabled={s.frame === null || isPreview(s.revision)} title="Cook a new revision that takes the frames before this one from the shown revision">From frame {s.frame ?? "–"}</button>
           </>}
       <span className="grow" />
       <span className="said">{s.checking ? "Checking…" : s.checked.said}</span>

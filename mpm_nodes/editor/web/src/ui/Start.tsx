@@ -9,10 +9,8 @@ export function Start() {
   let n = 1;
   while (hello.graphs.includes(`shot${n > 1 ? n : ""}.json`)) n++;
   const name = typed ?? `shot${n > 1 ? n : ""}.json`;
-  const topics = new Map<string, Sample[]>();
-  for (const sample of hello.samples) {
-    if (`${sample.name} ${sample.doc} ${sample.topic}`.toLowerCase().includes(filter.toLowerCase())) topics.set(sample.topic, [...(topics.get(sample.topic) ?? []), sample]);
-  }
+  const topics = new Map<string, Sample[]>(), sought = (sample: Sample) => `${sample.name} ${sample.doc} ${sample.topic}`.toLowerCase().includes(filter.toLowerCase());
+  for (const sample of hello.samples.filter((each) => !each.cooked && sought(each))) topics.set(sample.topic, [...(topics.get(sample.topic) ?? []), sample]);
   const create = () => {
     const path = name.trim().endsWith(".json") ? name.trim() : `${name.trim()}.json`;
     if (hello.graphs.includes(path)) say(`${path} is there already: open it, or choose another name.`);
@@ -34,29 +32,34 @@ export function Start() {
         </section>
       </div>
       {hello.drafts.length > 0 && <section className="lost" aria-labelledby="lost"><h2 id="lost">Never saved</h2><ul className="files">{hello.drafts.map((path) => <li key={path}><button onClick={() => void store.openLost(path)}>{path}</button></li>)}</ul></section>}
+      <h2>Shots that open cooked</h2>
+      <p className="folder">A coarser cook comes with them: play and turn it at once, change what you like, and cook your own. A shot is copied into a folder of its own here.</p>
+      <Shots samples={hello.samples.filter((each) => each.cooked)} />
       <h2>A material to play with</h2>
-      <p className="folder">A box of it falls to the ground: the graph is written here under its name, and cooks at once.</p>
-      <ul className="quick">{hello.quick.map((each) => <li key={each.name}><button onClick={() => void store.openQuick(each.name)}>
-        <span className="swatch" aria-hidden style={{ background: `rgb(${each.colour.map((part) => Math.round(255 * (part <= 0.0031308 ? 12.92 * part : 1.055 * part ** (1 / 2.4) - 0.055))).join(" ")})` }} /><b>{each.label}</b><span>{each.doc}</span></button></li>)}</ul>
-      <div className="samples-head"><h2>Packaged shots</h2><input type="search" placeholder="Search shots" aria-label="Search shots" value={filter} onChange={(event) => setFilter(event.target.value)} /></div>
-      <p className="folder">A shot is copied into a folder of its own here, with the files that it reads.</p>
-      {[...topics].map(([topic, samples]) => (
-        <section key={topic} aria-label={topic}><h3>{topic}</h3>
-          <ul className="samples">{samples.map((sample) => <li key={sample.name}><button onClick={() => void store.openSample(sample.name)} title={sample.doc}>
-            <Picture sample={sample} /><b>{sample.name.replaceAll("_", " ")}</b><span>{sample.doc}</span></button></li>)}</ul>
-        </section>
-      ))}
+      <p className="folder">A box of it falls to the ground: the graph is written here under its name, and cooks at once. Pictured on a head, as Blender’s Quick menu drops it.</p>
+      <ul className="tiles quick">{hello.quick.map((each) => <li key={each.name}><button onClick={() => void store.openQuick(each.name)}>
+        <Picture name={each.name} of="quick" /><b>{each.label}</b><span>{each.doc}</span></button></li>)}</ul>
+      <div className="samples-head"><h2>More packaged shots</h2><input type="search" placeholder="Search shots" aria-label="Search shots" value={filter} onChange={(event) => setFilter(event.target.value)} /></div>
+      {[...topics].map(([topic, samples]) => <section key={topic} aria-label={topic}><h3>{topic}</h3><Shots samples={samples} /></section>)}
     </div>
   );
 }
 
-function Picture({ sample: { name, picture } }: { sample: Sample }) {
+function Shots({ samples }: { samples: Sample[] }) {
+  return (
+    <ul className="tiles samples">{samples.map(({ name, doc, picture }) => <li key={name}><button onClick={() => void store.openSample(name)} title={doc}>
+      {picture ? <Picture name={name} /> : <Letter name={name} />}<b>{name.replaceAll("_", " ")}</b><span>{doc}</span></button></li>)}</ul>
+  );
+}
+
+const Letter = ({ name }: { name: string }) => <span className="picture"><span aria-hidden>{name.slice(0, 1).toUpperCase()}</span></span>;
+
+function Picture({ name, of }: { name: string; of?: "quick" }) {
   const [url, setUrl] = useState("");
   useEffect(() => {
     let made = "";
-    if (!picture) return;
-    api.picture(name).then((blob) => setUrl((made = URL.createObjectURL(blob)))).catch(() => {});
+    api.picture(name, of).then((blob) => setUrl((made = URL.createObjectURL(blob)))).catch(() => {});
     return () => URL.revokeObjectURL(made);
-  }, [name]);
-  return <span className="picture">{url ? <img src={url} alt="" /> : <span aria-hidden>{name.slice(0, 1).toUpperCase()}</span>}</span>;
+  }, [name, of]);
+  return url ? <span className="picture"><img src={url} alt="" /></span> : <Letter name={name} />;
 }

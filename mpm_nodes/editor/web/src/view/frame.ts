@@ -8,9 +8,13 @@ interface Shape { layer: string; box: [Triple, Triple]; colours: boolean; has_va
 export interface Cloud extends Shape { path: string; count: number; shown: number; block: number; radius: number; look: Look; points: Uint16Array }
 export interface Mesh extends Shape { points: number; triangles: number; matter: boolean; looks: (Look & { count: number })[]; rows: Uint16Array; indices: Uint32Array }
 export interface Fog { layer: string; size: Triple; matrix: number[]; most: number; coarser: number; look: Look; voxels: Uint8Array }
+/** `resolution` of that of the graph, and `frames` of so many. */
+export interface PreviewFacts { resolution: number; points: number; frames: number; of: number }
 export interface Frame {
   frame: number; first: number; last: number; fps: number; values: Span; attribute: string; unit: string; attributes: string[];
   layers: LayerFacts[]; shown: string[]; clouds: Cloud[]; meshes: Mesh[]; fogs: Fog[]; bytes: number;
+  /** Of a packaged preview: from which frame to which the next one is, and what is told of it. */
+  step?: number; preview?: PreviewFacts;
 }
 
 export function unpack(data: ArrayBuffer): Frame {

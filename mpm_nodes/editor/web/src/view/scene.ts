@@ -214,7 +214,7 @@ export class View {
   bounds(): [Vector3, Vector3] {
     const low = new Vector3(Infinity, Infinity, Infinity), high = low.clone().negate(), matter = low.clone(), beyond = high.clone();
     for (const frame of this.shown) {
-      for (const { box } of [...(frame?.clouds ?? []), ...(frame?.meshes ?? [])]) { low.min(new Vector3(...box[0])); high.max(new Vector3(...box[1])); }
+      for (const { box } of [...(frame?.clouds ?? []), ...(frame?.meshes ?? []).filter((mesh) => mesh.matter || !flat(mesh.box))]) { low.min(new Vector3(...box[0])); high.max(new Vector3(...box[1])); }
     }
     for (const each of this.everything()) {
       const box = each.userData.matter ? (each.userData.box as [Triple, Triple]) : null;
@@ -362,3 +362,6 @@ function clear(group: Group): void {
   });
   group.clear();
 }
+
+/** Whether a box has no height along an axis: a floor or a wall, which reaches as far as it is drawn. */
+const flat = ([low, high]: [Triple, Triple]): boolean => low.some((each, axis) => high[axis] - each < 1e-9);

@@ -4,13 +4,14 @@ import { api } from "../../api";
 import { type CookState, lookForRevisions, tell } from "../../store";
 import { type Frame, isDraft, type Span, unpack } from "../../view/frame";
 import { Source } from "../../view/source";
+import { frameOf } from "../../model/preview";
 import type { Other } from "./Compare";
 
 /** Milliseconds after the last move of the bar until all points are read, and how many frames are read ahead. */
 const SETTLED = 160, AHEAD = 8;
 
 export interface Playback {
-  shown: Frame | null; beside: Frame | null; now: number; first: number; last: number; fps: number; playing: boolean; rate: number | null; span: Span | undefined;
+  shown: Frame | null; beside: Frame | null; now: number; first: number; last: number; step: number; fps: number; playing: boolean; rate: number | null; span: Span | undefined;
   /** Whether there is no frame that could be shown. */
   empty: boolean;
   has: (frame: number) => boolean; go: (frame: number, scrubbing?: boolean) => void; toggle: () => void;
@@ -53,13 +54,13 @@ export function usePlayback({ path, revision, other, cook, layers, attribute, kn
   // frames of a running cook appear as they finish, until another one is looked at
   useEffect(() => { if (done !== null && newest.current) setWanted(done); }, [done]);
 
-  const first = shown?.first ?? 1, last = Math.max(shown?.last ?? 1, done ?? -Infinity), now = shown?.frame ?? first, fps = shown?.fps ?? 24;
+  const first = shown?.first ?? 1, last = Math.max(shown?.last ?? 1, done ?? -Infinity), now = shown?.frame ?? first, fps = shown?.fps ?? 24, step = shown?.step ?? 1;
   const go = useCallback((frame: number, scrubbing = false) => {
     newest.current = false;
     scrubbed.current = scrubbing ? performance.now() : 0;
     if (scrubbing) setPlaying(false);
-    setWanted(Math.min(Math.max(frame, first), last));
-  }, [first, last]);
+    setWanted(frameOf(Math.min(Math.max(frame, first), last), { first, now, step }));
+  }, [first, last, now, step]);
 
   // played in the time of the shot: where frames do not come as fast, some are left out
   const beat = useRef({ at: 0, frame: 0, shown: [] as number[] });
@@ -76,7 +77,7 @@ export function usePlayback({ path, revision, other, cook, layers, attribute, kn
     return () => clearTimeout(clock);
   }, [playing, shown, last]);
 
-  return { shown, beside, now, first, last, fps, playing, rate, span: source.span, empty, has: (frame) => source.has(frame), go, toggle: useCallback(() => setPlaying((was) => !was), []) };
+  return { shown, beside, now, first, last, step, fps, playing, rate, span: source.span, empty, has: (frame) => source.has(frame), go, toggle: useCallback(() => setPlaying((was) => !was), []) };
 }
 
 /** Return the frames of a revision; what was read of the last one is forgotten. */
