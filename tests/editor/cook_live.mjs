@@ -2,12 +2,13 @@
 import { readFileSync } from "node:fs";
 import { drive } from "./chromium.mjs";
 
-await drive(async ({ page, folder, found, url, node, head, typed, button, status }) => {
+await drive(async ({ page, folder, found, url, node, head, typed, button, status, knob, field }) => {
   const picture = (name) => page.screenshot({ path: `${folder}/${name}.png` });
   const shown = () => page.locator(".stage").getAttribute("data-frame").then(Number);
   const frames = () => page.locator(".plots").getAttribute("data-frames").then(Number);
   const manifest = (revision) => JSON.parse(readFileSync(`${folder}/shot_cache/${revision}/cook.json`, "utf-8"));
   const value = (panel) => page.locator(`.multiple[data-panel="${panel}"] figcaption > output`).textContent();
+  const undo = () => page.getByRole("button", { name: "Undo" }).click();
   await page.goto(url);
   await node("fall").waitFor();
   await button("Plots").click();
@@ -36,8 +37,14 @@ await drive(async ({ page, folder, found, url, node, head, typed, button, status
   await head("ball").click();
   await typed("centre", "0.05");
   await button("Branch from frame").waitFor();
+  found.atKnob = await knob("centre").locator(".offer").innerText();
+  found.elsewhere = await page.locator(".offer").count();
+  await picture("knob_changed");
+  await undo();
+  await page.locator(".offer").waitFor({ state: "detached" });
+  await field("centre").fill("0.05"); // not yet entered: the key takes what is typed
   found.branchedAt = await shown();
-  await button("Branch from frame").click();
+  await page.keyboard.press("Control+Enter");
   await page.locator(".over.top select").first().locator("option", { hasText: "r002" }).waitFor({ state: "attached" });
   await page.waitForFunction(() => document.querySelector(".over.top select").value === "r002" && Number(document.querySelector(".stage").dataset.frame) > 0);
   found.taken = manifest("r002").taken;

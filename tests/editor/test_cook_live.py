@@ -29,6 +29,7 @@ def test_a_cook_is_followed_branched_and_resumed(found):
         assert fact in found["facts"], fact
     assert found["clicked"] > 1 and found["particles"] > 10 and "kinetic" in found["energy"] and "of gravity" in found["energy"]
     assert found["offered"] == 0
+    assert "Cooks with [0, 0.3, 0]" in found["atKnob"] and "Branch from frame" in found["atKnob"] and found["elsewhere"] == 1
     assert found["taken"]["from"] == "r001" and found["taken"]["last"] == found["branchedAt"] - 1
     assert found["centre"] == 0.05
     assert found["factsGone"] == 0 and found["resumed"] == ["r002", True]

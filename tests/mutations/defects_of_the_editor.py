@@ -159,8 +159,8 @@ DEFECTS = (
     Defect(
         "a preview is shown of a graph that has changed",
         _PREVIEWS,
-        'seen = {"settings": document.get("settings", {}), "nodes": meant}',
-        'seen = {"settings": document.get("settings", {}), "nodes": sorted(meant)}',
+        'seen = {"settings": document.get("settings", {}), "nodes": nodes}',
+        'seen = {"settings": document.get("settings", {}), "nodes": sorted(nodes)}',
         f"{_PREVIEW}::test_the_key_is_what_changes_a_cook",
     ),
     Defect(

@@ -149,7 +149,7 @@ export function close(): void {
 }
 
 /** Take what is typed into a field and not yet entered. */
-function takeTyped(): void {
+export function takeTyped(): void {
   const field = window.document.activeElement;
   if (field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement) { field.blur(); field.focus({ preventScroll: true }); }
 }

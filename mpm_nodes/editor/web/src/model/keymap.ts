@@ -28,7 +28,7 @@ export const ACTIONS: Act[] = [
 
 /** What holds in both maps, and what the mouse does. */
 export const ALWAYS: [keys: string, label: string][] = [
-  ["Ctrl+S", "Save"], ["Ctrl+Z", "Undo"], ["Ctrl+Shift+Z, Ctrl+Y", "Redo"], ["Ctrl+C, Ctrl+X, Ctrl+V", "Copy, cut, paste nodes as text"],
+  ["Ctrl+S", "Save"], ["Ctrl+Enter", "While it cooks: branch a new revision with the changed knobs"], ["Ctrl+Z", "Undo"], ["Ctrl+Shift+Z, Ctrl+Y", "Redo"], ["Ctrl+C, Ctrl+X, Ctrl+V", "Copy, cut, paste nodes as text"],
   ["Arrow keys", "Move the selected"], ["Drag from a port", "A wire; into the empty, a node that fits"], ["Drag a node onto a wire", "Put it into the wire"],
   ["Ctrl + right drag, or Y + drag", "Cut wires with a stroke"], ["Alt + click or double click on a wire", "A dot; double click on it takes it away"], ["Shift + drag", "Select within a box"], ["Double click", "Add a node; on a solve, into its substeps"],
 ];

@@ -3,6 +3,7 @@ import { isPreview } from "../model/preview";
 import * as store from "../store";
 import { dirty, get, set, useStore } from "../store";
 import { Icon } from "./Icon";
+import { branch } from "./BranchOffer";
 import { GraphPane } from "./GraphPane";
 import { Changes, DraftBar } from "./Changes";
 import { HelpSheet } from "./HelpSheet";
@@ -63,6 +64,7 @@ function keys(event: KeyboardEvent): void {
   const command = event.ctrlKey || event.metaKey, key = event.key.toLowerCase();
   if (!get().document) return;
   if (command && key === "s") { event.preventDefault(); if (!event.repeat) void store.save(); }
+  else if (command && key === "enter") { event.preventDefault(); branch(); }
   else if (typing(event.target)) return;
   else if (command && key === "z") { event.preventDefault(); if (event.shiftKey) store.redo(); else store.undo(); }
   else if (command && key === "y") { event.preventDefault(); store.redo(); }
@@ -87,7 +89,7 @@ function Bar() {
         ? <>
             <button className="stop" onClick={store.stop}><Icon d="M4 4h8v8H4z" /> Stop</button>
             {store.changedSince(s) && <>
-              {s.frame !== null && <button className="primary" onClick={() => store.cookFrom(s.frame!)} title="Stop, and cook a new revision with the changed knobs; it takes the frames before this one">Branch from frame {s.frame}</button>}
+              {s.frame !== null && <button className="primary" onClick={() => store.cookFrom(s.frame!)} title="Ctrl Enter: stop, and cook a new revision with the changed knobs; it takes the frames before this one">Branch from frame {s.frame}</button>}
               <button onClick={() => void store.cook("new")} title="Stop, and cook a new revision from the first frame on">Restart</button>
             </>}
           </>

@@ -10,6 +10,7 @@ import { unitText } from "../model/units";
 import * as store from "../store";
 import { editGraph, kindLookup, placeOf, problemsOf, say, set, shownGraph, useStore } from "../store";
 import { BoxPanel, Swatches } from "./Boxes";
+import { BranchOffer } from "./BranchOffer";
 import { Icon } from "./Icon";
 import { NumberField } from "./NumberField";
 
@@ -25,7 +26,7 @@ export function KnobPanel() {
         {kinds.spec.settings.map((knob) => {
           const settings = isObject(s.document!.settings) ? s.document!.settings : {};
           return <KnobRow key={knob.name} knob={{ ...knob, keyable: false }} value={settings[knob.name]} problems={[...s.checked.problems].filter((each) => each.place === `settings.${knob.name}`)}
-            focused={s.focusKnob === knob.name} readOnly={false} onChange={(value) => store.edit((document) => g.setSetting(document, knob.name, value), `settings.${knob.name}`)} />;
+            focused={s.focusKnob === knob.name} readOnly={false} node="" onChange={(value) => store.edit((document) => g.setSetting(document, knob.name, value), `settings.${knob.name}`)} />;
         })}
       </aside>
     );
@@ -72,7 +73,7 @@ function ProblemLine({ problem }: { problem: Problem }) {
   return <p className="problem" role="note">{problem.message}{problem.allowed ? ` (${problem.allowed})` : ""}{problem.cure ? `; ${problem.cure}` : ""}</p>;
 }
 
-interface RowProps { knob: Knob; value: Json | undefined; problems: Problem[]; focused: boolean; readOnly: boolean; node?: string; onChange: (value: Json | undefined, apart?: boolean) => void }
+interface RowProps { knob: Knob; value: Json | undefined; problems: Problem[]; focused: boolean; readOnly: boolean; /** "" of the settings; none of what stands within a knob. */ node?: string; onChange: (value: Json | undefined, apart?: boolean) => void }
 
 export function KnobRow({ knob, value, problems, focused, readOnly, node, onChange }: RowProps) {
   const row = useRef<HTMLDivElement>(null), given = value !== undefined, shown = given ? value : knob.default, keyed = isKeyed(shown);
@@ -99,6 +100,7 @@ export function KnobRow({ knob, value, problems, focused, readOnly, node, onChan
         {given && !readOnly && !knob.required && <button title={`Back to the default, ${oneLine(knob.default)}`} onClick={() => onChange(undefined, true)}><Icon d="M3 3v4h4M3.5 7a5 5 0 1 1 .5 4" /><span className="sr">Default of {knob.label}</span></button>}
       </div>
       {keyed ? <Keys knob={knob} value={shown} readOnly={readOnly} onChange={onChange} /> : <Field knob={knob} value={shown} readOnly={readOnly} node={node} onChange={onChange} />}
+      {node !== undefined && <BranchOffer node={node} knob={knob.name} value={shown} usual={knob.default} />}
       <p className="doc">{knob.doc.split("\n")[0]}</p>
       {problems.map((each, n) => <ProblemLine key={n} problem={each} />)}
     </div>

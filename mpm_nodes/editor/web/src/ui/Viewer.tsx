@@ -136,7 +136,6 @@ export function Viewer() {
         {failed && <p className="hint">{failed}</p>}
         {!failed && !revision && <p className="hint">Nothing is cooked yet: ▶ Cook shows frames here as they finish.</p>}
         {!failed && revision && play.empty && !cook.running && <p className="hint">{revision} has no whole frame: Resume goes on with it.</p>}
-        {shown?.preview && <PreviewNote {...shown.preview} />}
         {other && beside && <Border compare={compare} share={share} setShare={setShare} names={[revision, other.path === path ? other.revision : `${other.path.replace(/\.json$/, "")} ${other.revision}`]} />}
         <div className="over top">
           <label>Cook <select value={revision} onChange={(event) => choose(event.target.value)} disabled={!revisions.length}>{!revision && <option value="">none</option>}{[...new Set([...revisions, ...(revision ? [revision] : [])])].map((each) => <option key={each}>{each}</option>)}</select></label>
@@ -153,6 +152,7 @@ export function Viewer() {
         <div className="over bottom">
           <p className="facts">{shown && points > 0 && <>{points.toLocaleString("en")} points{drawn < points && `, ${drawn.toLocaleString("en")} drawn`} · </>}grid {length(scale.cell)}</p>
           <div className="scale" aria-hidden><span ref={bar} />{length(scale.metres)}</div>
+          {shown?.preview && <PreviewNote {...shown.preview} />}
         </div>
       </div>
       <Timeline play={play} />

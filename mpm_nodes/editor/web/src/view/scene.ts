@@ -244,7 +244,7 @@ export class View {
     const cell = 10 ** Math.round(Math.log10(reach / 8));
     if (this.grid) { this.scene.remove(this.grid); this.grid.dispose(); }
     this.grid = new GridHelper(cell * 60, 60, this.gridColours[0], this.gridColours[1]);
-    this.grid.position.set(step((low.x + high.x) / 2, cell), Math.min(0, low.y) - reach * 1e-3, step((low.z + high.z) / 2, cell));
+    this.grid.position.set(step((low.x + high.x) / 2, cell), Math.min(0, low.y) - reach * 5e-3, step((low.z + high.z) / 2, cell));
     this.grid.visible = this.gridVisible;
     this.scene.add(this.grid);
     this.cell = cell;
