@@ -20,6 +20,7 @@ from mpm_nodes.editor.frames import FrameReader
 from mpm_nodes.editor.previews import PREFIX, preview, preview_of, previews
 from mpm_nodes.editor.project import Project, check_graph, samples
 from mpm_nodes.editor.quick import PICTURES, quick_graph, quick_setups
+from mpm_nodes.editor.times import keep_times, kept_times, times_of
 from mpm_nodes.graph.document.entries import pretty
 from mpm_nodes.graph.files.folder import Folder
 from mpm_nodes.graph.revisions.records import read_manifest
@@ -231,8 +232,13 @@ class Calls:
                 if given.get("replace") is not True:
                     raise Refused(409, f"{self._cook.path} is cooking; stop it first")
                 self._cook.end()
-            self._cook = program.Cook(path, [word.format(**filled) for word in wanted], self.known)
+            self._cook = program.Cook(path, [word.format(**filled) for word in wanted], self.known, self._keep_times)
         return {"cooking": path}
+
+    def _keep_times(self, cook: program.Cook) -> None:
+        planned = next((each for each in cook.events if each["event"] == "plan" and each.get("out")), None)
+        if planned is not None:
+            keep_times(Folder(self.project.cache(cook.path)), Path(planned["out"]).name, times_of(cook.events))
 
     def stop(self, given: dict[str, Any]) -> Any:
         """Ask the cook to stop; asked twice it is ended."""
@@ -264,6 +270,11 @@ class Calls:
             return {"graph": None}
         manifest = read_manifest(Folder(self._folder(given)))
         return {"graph": None if manifest is None else manifest["graph"]}
+
+    def times(self, given: dict[str, Any]) -> Any:
+        """Return the seconds that nodes and stages of a revision took, where this server's cooks have kept them."""
+        folder = self._folder(given)
+        return kept_times(Folder(folder.parent), folder.name)
 
     def curves(self, given: dict[str, Any]) -> Any:
         """Return the panels of a revision from a frame on; see `curves` for their form."""
@@ -311,6 +322,6 @@ class Calls:
 
 CALLS = frozenset(
     "hello spec picture open sample quick digest save draft check upgrade cook stop events".split()
-    + "revisions cooked curves frame particle history".split()
+    + "revisions cooked times curves frame particle history".split()
 )
 """Names of calls; nothing else of `Calls` can be reached from outside."""

@@ -11,12 +11,12 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mpm_nodes import children
-from mpm_nodes.data import InputError
+from mpm_nodes.data import InputError, MpmNodesError
 
 __all__ = ["WORDS", "Cook", "answer", "own_words"]
 
@@ -89,10 +89,14 @@ class Cook:
         number: Which cook of this server it is, from 1.
         path: The graph's name in the project.
         events: What it has told, each with a number `n` that grows by one.
+        ending: Called before it is over.
     """
 
-    def __init__(self, path: str, words: Sequence[str], spec: Mapping[str, Any]) -> None:
+    def __init__(
+        self, path: str, words: Sequence[str], spec: Mapping[str, Any], ending: Callable[[Cook], None] | None = None
+    ) -> None:
         self.number = next(_numbers)
+        self.ending = ending
         self.path, self.spec, self.words = path, spec, list(words)
         self.events: list[dict[str, Any]] = []
         self.told, self.over = threading.Condition(), False
@@ -166,6 +170,9 @@ class Cook:
             meant = 3
         known = {each["code"]: each for each in self.spec["cook"]["exit_codes"]}
         meaning = known.get(meant, {"name": "defect", "doc": "The program was ended from outside."})
+        if self.ending is not None:
+            with contextlib.suppress(OSError, MpmNodesError):  # times that cannot be kept spoil no cook
+                self.ending(self)
         self.over = True
         self._tell(
             {

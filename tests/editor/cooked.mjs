@@ -64,6 +64,25 @@ try {
   found.here = await states();
   await picture("here");
 
+  // what the first cook took is known still, also to a page that did not look
+  await undo();
+  await page.locator(".bar button", { hasText: "Save" }).first().click();
+  await page.locator(".unsaved").waitFor({ state: "detached" });
+  await page.reload();
+  await node("ball").waitFor();
+  await page.locator(".over.top select").first().selectOption("r001");
+  await node("fall").locator(".seconds", { hasText: " s" }).waitFor();
+  found.timeLater = await node("fall").locator(".seconds").innerText();
+  await page.locator(".tools button", { hasText: "Heat" }).click();
+  await page.locator(".card.heated").first().waitFor();
+  found.nodesLater = await page.locator(".card.heated .seconds").allInnerTexts();
+  await node("fall").locator(".dive").click();
+  await page.waitForFunction(() => document.querySelectorAll(".card.heated").length > 5);
+  await picture("heat_of_another");
+  await page.locator(".crumbs button").first().click();
+  await page.locator(".over.top select").first().selectOption("r002");
+  await page.waitForFunction(() => document.querySelectorAll(".card.heated").length < 5);
+
   // a cache that is removed while it is shown
   rmSync(`${folder}/shot_cache`, { recursive: true });
   const cooks = page.locator(".over.top select").first();

@@ -54,6 +54,7 @@ export const api = {
   check: (path: string, text: string) => json<Checked>("check", { path, text }),
   cook: (path: string, mode: string, more: { frame?: number; of?: string; replace?: boolean; to?: string } = {}) => json<object>("cook", { path, mode, ...more }),
   cooked: (path: string, revision: string) => json<{ graph: JsonObject | null }>("cooked", { path, revision }),
+  times: (path: string, revision: string) => json<{ nodes: Record<string, number>; stages: Record<string, Record<string, number>> }>("times", { path, revision }),
   curves: (path: string, revision: string, first: number) => json<{ panels: Panel[] }>("curves", { path, revision, first }),
   stop: () => json<object>("stop"),
   events: (cook: number, since: number, wait: boolean) => json<Events>("events", { cook, since, wait }),

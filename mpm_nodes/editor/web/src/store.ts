@@ -11,13 +11,15 @@ import { Kinds, SPEC_FORMAT, SPEC_VERSION, type Kind } from "./model/spec";
 export interface CookState {
   number: number; path: string; running: boolean; revision: string; frames: [number, number] | null; last: number | null;
   status: string; fault: boolean; share: number; log: { kind: string; text: string }[]; seconds: Map<string, number>; now: string;
-  /** Seconds by solve, and by its stages; stages that are fused stand together, joined by "+". */
   stages: Map<string, Map<string, number>>; failed: string;
   /** What it told last: see ui/CookFacts.tsx. */
   facts: { frame?: number; substep?: number; expected?: number; dt?: number; limit?: string; particles?: number; seconds?: number; left?: number; memory?: number | null; needs?: number };
   /** The document that it cooks, where this page started it: another one may be branched off. */
   document: JsonObject | null;
 }
+
+/** Seconds by node; and by solve and its stages, of which those that are fused stand together, joined by "+". */
+export interface Times { seconds: ReadonlyMap<string, number>; stages: ReadonlyMap<string, ReadonlyMap<string, number>> }
 
 export interface State {
   kinds: Kinds | null; hello: Hello | null; path: string; digest: string; source: Source | null; document: JsonObject | null;
@@ -26,6 +28,8 @@ export interface State {
   revision: string; revisions: string[]; edits: number; fault: string; keymap: Preset; help: boolean;
   /** The graph that the shown revision was cooked from; null where there is none. */
   cooked: JsonObject | null; heat: boolean;
+  /** What that cook took; null where it is not known. */
+  times: Times | null;
   /** The frame that is shown, one that the viewer is asked for, and whether the plots are looked at. */
   frame: number | null; askedFrame: number | null; plots: boolean;
   /** Whose keys are shown as curves. */
@@ -40,7 +44,7 @@ let state: State = {
   kinds: null, hello: null, path: "", digest: "", source: null, document: null, saved: null, level: [], selected: new Set(), focusKnob: "",
   past: [], future: [], checked: { problems: [] }, checking: false, cook: NO_COOK, conflict: null, toast: "",
   theme: (localStorage.getItem("theme") as State["theme"]) ?? "auto", revision: "", revisions: [], edits: 0, fault: "", help: false, keymap: localStorage.getItem("keys") === "houdini" ? "houdini" : "blender",
-  cooked: null, heat: false, frame: null, askedFrame: null, plots: localStorage.getItem("plots") === "open", curve: null, draft: null, diff: null,
+  cooked: null, times: null, heat: false, frame: null, askedFrame: null, plots: localStorage.getItem("plots") === "open", curve: null, draft: null, diff: null,
 };
 const listeners = new Set<() => void>();
 
@@ -63,6 +67,12 @@ export const dirty = (s: State) => s.document !== s.saved;
 
 export function shownGraph(s: State): { graph: JsonObject; own: boolean; note: string } {
   return s.document && s.kinds ? g.levelOf(s.document, s.level, s.kinds) : { graph: { nodes: {} }, own: false, note: "" };
+}
+
+const UNKNOWN: Times = { seconds: new Map(), stages: new Map() };
+/** Return what the shown revision took: as the cook that runs tells it, or as it was kept. */
+export function timesOf(s: State): Times {
+  return s.cook.path === s.path && s.cook.revision === s.revision && (s.cook.running || !s.times) ? s.cook : s.times ?? UNKNOWN;
 }
 
 /** Return how kinds are looked up at the shown level. */

@@ -125,7 +125,7 @@ function Status() {
   return (
     <footer className="status">
       {cook.status && <progress max={1} value={cook.running || cook.share ? cook.share : 0} aria-label="frames cooked" />}
-      <span role="status" className={cook.fault ? "grow failed" : "grow"} title={cook.status}>{cook.path && cook.status ? `${cook.path === path ? "" : `${cook.path} `}${cook.revision ? `${cook.revision}: ` : ""}${cook.status}` : "Nothing is cooking"}</span>
+      <span role="status" className={cook.fault && cook.path === path ? "grow failed" : "grow"} title={cook.status}>{cook.path && cook.status ? `${cook.path === path ? "" : `${cook.path} `}${cook.revision ? `${cook.revision}: ` : ""}${cook.status}` : "Nothing is cooking"}</span>
       {cook.log.length > 0 && (
         <details className="log">
           <summary>{cook.log.length} message{cook.log.length > 1 ? "s" : ""} of the cook</summary>

@@ -32,7 +32,7 @@ export function GraphBar({ act, align, makeOwn }: Props) {
             {item("frame", "Frame")}{item("note", "Note")}{item("dot", "Dot on the wire")}
           </div>
         </details>
-        <button aria-pressed={s.heat} disabled={!s.cook.seconds.size || s.cook.path !== s.path} onClick={() => set({ heat: !s.heat })} title="Where the time of the newest cook went, by colour and figures">Heat</button>
+        <button aria-pressed={s.heat} disabled={!store.timesOf(s).seconds.size} onClick={() => set({ heat: !s.heat })} title="Where the time of the shown cook went, by colour and figures">Heat</button>
         <button onClick={() => act("fitAll")} title={keyOf("fitAll", s.keymap)}>Fit</button>
         <button onClick={() => act("help")} title="Keys (?)" aria-label="Keys">?</button>
       </div>

@@ -65,7 +65,7 @@ function Flow() {
         selected: s.selected.has(box.id), draggable: own, connectable: false, dragHandle: box.kind === "frame" ? ".frame-head" : ".note-head", data: { box, own } }) as BoxNode);
       return [...drawn, ...cards];
     });
-  }, [graph, places, boxes, s.selected, s.checked, s.cook.seconds, s.cook.stages, s.cook.now, s.cook.running, s.cook.failed, s.cooked, s.heat, s.path]);
+  }, [graph, places, boxes, s.selected, s.checked, s.cook.seconds, s.cook.stages, s.revision, s.cook.now, s.cook.running, s.cook.failed, s.cooked, s.times, s.heat, s.path]);
 
   const edges = useMemo<WireEdge[]>(() => wired.map(({ wire, dots, colour }) => ({
     id: `${wire.source}.${wire.output}>${wire.target}.${wire.port}.${wire.index}`, type: "wire", source: id(wire.source), sourceHandle: wire.output, target: id(wire.target), targetHandle: wire.port,

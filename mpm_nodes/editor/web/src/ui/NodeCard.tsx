@@ -6,7 +6,7 @@ import * as g from "../model/graph";
 import { type JsonObject, same } from "../model/json";
 import type { Kind, Kinds } from "../model/spec";
 import { bytes, changedNodes, heat, nodeTimes, seconds, type Spent, stageTimes } from "../model/status";
-import { cook, dive, goTo, problemsOf, shownGraph, type State } from "../store";
+import { cook, dive, goTo, problemsOf, shownGraph, type State, timesOf } from "../store";
 import { Icon } from "./Icon";
 
 export type CardData = {
@@ -27,8 +27,8 @@ export interface Told { changed: Set<string> | null; times: Map<string, Spent> |
 
 /** Return what all cards of the shown level have from the cook. */
 export function toldOf(s: State): Told {
-  const here = s.cook.path === s.path, [solve] = s.level;
-  const times = !s.heat || !here ? null : solve === undefined ? nodeTimes(s.cook.seconds) : stageTimes(s.cook.stages.get(solve) ?? new Map());
+  const [solve] = s.level, { seconds: took, stages } = timesOf(s);
+  const times = !s.heat ? null : solve === undefined ? nodeTimes(took) : stageTimes(stages.get(solve) ?? new Map());
   // what is done between stages, as sorting, stands with the beginning
   const others = [...times ?? []].filter(([name]) => !Object.hasOwn(g.nodesOf(shownGraph(s).graph), name)), sum = (of: "seconds" | "share") => others.reduce((total, [, each]) => total + each[of], 0);
   const rest = solve !== undefined && others.length ? { seconds: sum("seconds"), share: sum("share"), beside: [] } : null;
@@ -42,7 +42,7 @@ export function cardOf(s: State, graph: JsonObject, name: string, kind: Kind | u
   const found: CardData = {
     name, kind, typeName: g.typeOf(entry), kinds, bypass: entry.bypass === true, problems, errors: problems.filter((problem) => s.checked.problems.includes(problem)).length,
     substeps: s.level.length ? "" : kind?.knobs.find((knob) => knob.kind === "substeps")?.name ?? "", comment: typeof entry.comment === "string" ? entry.comment : "",
-    seconds: here ? s.cook.seconds.get(name) ?? 0 : 0, status, memory: s.level.length ? 0 : s.checked.nodes?.[name] ?? 0, spent: told.times?.get(name) ?? (name === g.BEGIN ? told.rest : null), readOnly: s.level.length > 0, colour: colourOf(entry) || (kind ? kinds.categoryColour(kind.category) : UNKNOWN),
+    seconds: s.level.length ? 0 : timesOf(s).seconds.get(name) ?? 0, status, memory: s.level.length ? 0 : s.checked.nodes?.[name] ?? 0, spent: told.times?.get(name) ?? (name === g.BEGIN ? told.rest : null), readOnly: s.level.length > 0, colour: colourOf(entry) || (kind ? kinds.categoryColour(kind.category) : UNKNOWN),
   };
   const keys = Object.keys(found) as (keyof CardData)[];
   return before && keys.every((key) => before[key] === found[key] || (["problems", "spent"].includes(key) && same(found[key] as never, before[key] as never))) ? before : found;
@@ -78,7 +78,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps<Car
       ))}
       {data.comment && <p className="comment">{data.comment}</p>}
       {(data.status || data.seconds > 0 || data.spent) && (
-        <span className={`seconds ${data.status}`} title={[SAID[data.status], data.seconds > 0 && "seconds in the newest cook", data.memory > 0 && `about ${bytes(data.memory)} of memory, estimated before the cook`, data.spent?.beside.length && `fused with ${data.spent.beside.join(", ")}: one figure for all of them`].filter(Boolean).join("; ")}>
+        <span className={`seconds ${data.status}`} title={[SAID[data.status], data.seconds > 0 && "seconds in the shown cook", data.memory > 0 && `about ${bytes(data.memory)} of memory, estimated before the cook`, data.spent?.beside.length && `fused with ${data.spent.beside.join(", ")}: one figure for all of them`].filter(Boolean).join("; ")}>
           {data.status && <><Icon d={SIGNS[data.status]} /><span className="sr">{SAID[data.status]}</span></>}
           {data.spent ? `${(data.spent.share * 100).toFixed(data.spent.share < 0.1 ? 1 : 0)} % · ${seconds(data.spent.seconds)}${data.spent.beside.length ? " fused" : ""}` : [data.seconds > 0 && seconds(data.seconds), data.memory > 0 && bytes(data.memory)].filter(Boolean).join(" · ")}
         </span>
