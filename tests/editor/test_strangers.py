@@ -30,7 +30,7 @@ class Child:
 
     over, number, path = True, 1, "shot.json"
 
-    def __init__(self, path: str, words: list[str], spec: Any) -> None:
+    def __init__(self, path: str, words: list[str], spec: Any, ending: Any) -> None:
         assert path == "shot.json" and all(isinstance(word, str) for word in words)
 
     def since(self, number: int, wait: float) -> list[dict[str, Any]]:

@@ -37,7 +37,10 @@ def test_times_are_kept_and_a_resumed_cook_adds_to_them(files, tmp_path):
     keep_times(files, "r001", SPENT)
     assert kept_times(files, "r001") == SPENT
     keep_times(files, "r001", {"nodes": {"fall": 1.0}, "stages": {"fall": {"sort": 1.0}}})
-    assert kept_times(files, "r001") == {"nodes": {"ball": 0.75, "fall": 5.0}, "stages": {"fall": {"sort": 1.25, "scatter+gather": 2.5}}}
+    assert kept_times(files, "r001") == {
+        "nodes": {"ball": 0.75, "fall": 5.0},
+        "stages": {"fall": {"sort": 1.25, "scatter+gather": 2.5}},
+    }
 
 
 def test_nothing_is_written_where_no_cook_has_begun(files, tmp_path):
@@ -46,7 +49,9 @@ def test_nothing_is_written_where_no_cook_has_begun(files, tmp_path):
     assert list((tmp_path / "r002").iterdir()) == []
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"format": "other"}', '{"format": "mpm_nodes.times", "nodes": {"a": NaN}, "stages": {}}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"format": "other"}', '{"format": "mpm_nodes.times", "nodes": {"a": NaN}, "stages": {}}']
+)
 def test_a_damaged_file_tells_nothing(files, tmp_path, text):
     """Not as a fault: the times are a convenience."""
     (tmp_path / "r001" / "times.json").write_text(text)

@@ -156,7 +156,7 @@ def test_it_cooks_coarsely_and_its_books_close(name: str, tmp_path: Path):
 # ---------------------------------------------------------------- the page
 def test_a_table_is_put_in_its_section_or_replaced():
     """Two sections, one with a table: each gets its own, and nothing else changes."""
-    from mpm_nodes_samples.write_tables import table_of, with_table
+    from mpm_nodes_samples.write_tables import page_of, table_of, with_table
 
     record = {"figures": [Figure("length [m]", 12345.0, Target(most=3.0)).to_json()]}
     table = table_of(record)
@@ -164,5 +164,5 @@ def test_a_table_is_put_in_its_section_or_replaced():
     page = "# Page\n\n## one\n\nWords.\n\n| old | 1 |\n\n## two\n\nMore.\n\n# End\n"
     both = with_table(with_table(page, "one", table), "two", table)
     assert both == f"# Page\n\n## one\n\nWords.\n\n{table}\n## two\n\nMore.\n\n{table}\n# End\n"
-    with pytest.raises(SystemExit, match="no section"):
-        with_table(page, "three", table)
+    with pytest.raises(SystemExit, match="no page with a section"):
+        page_of("three")

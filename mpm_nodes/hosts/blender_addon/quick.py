@@ -121,7 +121,7 @@ def make(preset, source, others, scene, particles, ground=True, way=quick_ways.F
                 entry.setdefault("knobs", {})["start_frame"] = scene.frame_start
                 entry["knobs"] |= scene_input.gravity(scene)
         tree = graph_file.load(document, f"{preset['editor']['quick'].get('label', 'Quick')} {source.name}")
-        solve = node_of(tree, "solve")
+        solve = first_of(tree, "solve")
     for thing in felt(scene):
         if thing not in held:
             with contextlib.suppress(scene_input.ObjectFault):  # `unheard` tells of it
@@ -136,7 +136,7 @@ def held_by(tree):
     return {node.scene_object for node in tree.nodes if getattr(node, "scene_object", None)}
 
 
-def node_of(tree, kind):
+def first_of(tree, kind):
     """Return the first node of a type in a tree, or None."""
     return next((node for node in tree.nodes if getattr(node, "record", None) and node.record["id"] == kind), None)
 
@@ -153,7 +153,7 @@ def _add(tree, document, preset):
     Raises:
         QuickFault: The tree has no solve, or one with other substeps than the preset needs.
     """
-    solve, cache = node_of(tree, "solve"), node_of(tree, "write_cache")
+    solve, cache = first_of(tree, "solve"), first_of(tree, "write_cache")
     label = preset["editor"]["quick"].get("label", "This preset")
     if solve is None or cache is None:
         raise QuickFault(f"{tree.name} has no {'solve' if solve is None else 'cache'} yet; choose another graph, or a new one")
@@ -162,7 +162,7 @@ def _add(tree, document, preset):
     given = knobs.value(solve, known, graph_file.save_substeps)
     if needed != given:
         raise QuickFault(f"{label} needs other substeps than {tree.name} has; make a new graph for it")
-    entries, into_solve, into_cache = quick_ways.for_graph(document, node_of(tree, "collide_plane") is not None)
+    entries, into_solve, into_cache = quick_ways.for_graph(document, first_of(tree, "collide_plane") is not None)
     there = {quick_ways.solve_of(document["nodes"]): solve}
     made = graph_file.add(tree, entries, there)
     for target, wires in ((solve, into_solve), (cache, into_cache)):
