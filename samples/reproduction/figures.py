@@ -103,7 +103,7 @@ def shaving_foam(shot: Shot) -> list[Figure]:
         Figure("largest deviation of the mean interior density [%]", off, Target(most=0.89), "the source's"),
         Figure("least interior density [kg/m^3]", min(low for _, _, low, _ in found), Target(18.0), "the source's"),
         Figure("greatest interior density [kg/m^3]", max(high for _, _, _, high in found), Target(most=93.5), "the source's"),
-        Figure("largest change of the skinned volume [%]", change, Target(most=2.7), "the source's"),
+        Figure("largest change of the volume inside the surface [%]", change, Target(most=2.7), "the source's"),
         Figure("largest change of the particles' own volume, sum of J V0 [%]", swelling, Target(most=2.7), "the source's surface"),
         Figure("first frame on the floor", landed, Target(21), "stretches for some swings, then tears and falls"),
         Figure("share that fell by the last frame [%]", fallen, Target(5.0, 99.0), "a part stays on the block"),
