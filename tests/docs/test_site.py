@@ -122,6 +122,18 @@ def test_every_paper_that_is_cited_is_in_the_bibliography():
     assert len(cited) > 50 and lost == set()
 
 
+def test_papers_are_named_where_their_letters_first_stand():
+    """S14 and the like, on each page that people read from top to bottom; the row of the bibliography has the name."""
+    text = (ROOT / "docs" / "bibliography.md").read_text()
+    first = {row[0]: re.findall(r"[A-Z][a-z]+", row[1])[1] for row in re.findall(r"^\| ([A-Z]\d\d) \| ([^.]+)\.", text, re.M)}
+    assert set(first) == {"S14", "Y15", "R15", "B18", "C21"}
+    for page in (*(ROOT / "docs").glob("*.md"), *(ROOT / "samples").glob("*.md")):
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.S | re.M)
+        for letters, name in first.items():
+            if found := re.search(rf"\b{letters}\b", text):
+                assert name in text[max(0, found.start() - 150) : found.end() + 60], (page.name, letters)
+
+
 def test_nothing_that_is_not_shipped_is_cited():
     """No numbers of sheets and registers that readers do not have."""
     foreign = re.compile(r"\bmethod (?:sheet|list|V ?\d|\d+\.\d)|\(V\d+\)|\b(?:ERR|DEC)-[A-Z]\d")

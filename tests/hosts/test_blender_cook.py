@@ -421,8 +421,9 @@ SHORTER = {
 def test_a_first_movie_comes_out_of_an_empty_file(tmp_path: Path, name):
     """Each script of docs/first_movies.md, with three frames, cooks its shot and leaves a movie beside the file."""
     text = (ROOT / "docs" / "first_movies.md").read_text()
-    scripts = dict(re.findall(r"<!-- blender: (\w+) -->\n```python\n(.*?)```", text, re.S))
-    code = scripts[name] + scripts["movie"]
+    assert f"](movies/{name}.py)" in text
+    (movie,) = re.findall(r"<!-- blender: movie -->\n```python\n(.*?)```", text, re.S)
+    code = (ROOT / "docs" / "movies" / f"{name}.py").read_text() + movie
     for old, new in {**SHORTER[name], '"CYCLES", 8': '"CYCLES", 1', "= 480, 270": "= 64, 36"}.items():
         assert old in code
         code = code.replace(old, new)

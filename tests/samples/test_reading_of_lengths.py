@@ -83,6 +83,7 @@ def test_pages_tell_the_same_gravity_and_lengths():
         assert re.search(theirs, text), page
         assert not decimetres or re.search("grams, decimetres and seconds", text), page
     movie = (ROOT / "docs/first_movies.md").read_text().partition("\n## Toothpaste\n")[2].partition("\n## ")[0]
+    movie += (ROOT / "docs/movies/paste.py").read_text()
     in_file = re.findall(r"gravity\W{1,6}0(?:\.0)?, (-[\d.]+), 0", movie)
     in_blender = re.findall(r"gravity\W{1,6}0(?:\.0)?, 0(?:\.0)?, (-[\d.]+)", movie)  # whose axes have Z up
     assert len(in_file) == 1 and len(in_blender) == 2
