@@ -33,4 +33,18 @@ DEFECTS = (
         "own.show_viewport, own.show_render = False, False",
         "tests/hosts/test_blender_resolutions.py::test_renders_read_the_fine_cook_and_the_viewport_the_coarse_one",
     ),
+    Defect(
+        "what waits in Blender's queue does not wait",
+        "mpm_nodes/hosts/blender_addon/cook.py",
+        "while WAITING and not JOBS and not busy():",
+        "while WAITING and not busy():",
+        "tests/hosts/test_blender_caches.py::test_cooks_wait_for_one_another",
+    ),
+    Defect(
+        "a published cook takes its states along",
+        "mpm_nodes/hosts/blender_addon/revisions.py",
+        'shutil.ignore_patterns("checkpoints", ',
+        "shutil.ignore_patterns(",
+        "tests/hosts/test_blender_caches.py::test_a_note_and_a_published_version_stay_when_the_cook_goes",
+    ),
 )

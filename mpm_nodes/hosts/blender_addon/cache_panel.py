@@ -1,4 +1,4 @@
-"""The panel of a graph's cooks: show, compare, verify, free and delete them."""
+"""The panel of a graph's cooks: show, render, compare, note, publish, verify, free and delete them; and their queue."""
 
 import json
 import time
@@ -8,6 +8,7 @@ import bpy
 
 from . import cache_import, cook, environment, figures, history, places, problems, resolutions, revisions
 from .interface import Sidebar
+from .nodes import broken
 from .operators import OnGraph, tree_of
 
 FACTS = {}
@@ -87,6 +88,73 @@ class MPM_OT_render_revision(_OnRevision, bpy.types.Operator):
             self.report({"ERROR"}, str(fault))
             return {"CANCELLED"}
         problems.report(tree, f"Renders read {path.name}", False)
+        return {"FINISHED"}
+
+
+class MPM_OT_note_revision(_OnRevision, bpy.types.Operator):
+    """Write down what this cook is, for whoever looks at the list next"""
+
+    bl_idname = "mpm_nodes.note_revision"
+    bl_label = "Note"
+
+    note: bpy.props.StringProperty(name="Note", options={"SKIP_SAVE"})
+
+    def invoke(self, context, _event):
+        """Ask for it."""
+        _, path = self.folder(context)
+        if path is None:
+            return {"CANCELLED"}
+        self.note = revisions.notes(path)[0]
+        return context.window_manager.invoke_props_dialog(self)
+
+    def execute(self, context):
+        """Keep it."""
+        _, path = self.folder(context)
+        if path is None:
+            return {"CANCELLED"}
+        try:
+            revisions.write_notes(path, self.note, revisions.notes(path)[1])
+        except revisions.RevisionFault as fault:
+            self.report({"ERROR"}, str(fault))
+            return {"CANCELLED"}
+        return {"FINISHED"}
+
+
+class MPM_OT_publish_revision(_OnRevision, bpy.types.Operator):
+    """Put this cook's files under the next number into the folder published, for other files and programs: no cook changes them"""
+
+    bl_idname = "mpm_nodes.publish_revision"
+    bl_label = "Publish"
+
+    def execute(self, context):
+        """Publish it."""
+        tree, path = self.folder(context)
+        if path is None:
+            return {"CANCELLED"}
+        try:
+            target = revisions.publish(path, *places.published_path(tree), [job.revision for job in cook.JOBS.values()])
+        except revisions.RevisionFault as fault:
+            self.report({"ERROR"}, str(fault))
+            return {"CANCELLED"}
+        problems.report(tree, f"{path.name} is published as {target}", False)
+        return {"FINISHED"}
+
+
+class MPM_OT_queue(OnGraph, bpy.types.Operator):
+    """Cook the graph, as it is by then, when the cooks that run and wait are over"""
+
+    bl_idname = "mpm_nodes.queue"
+    bl_label = "Queue"
+
+    high: bpy.props.BoolProperty(name="High", description="Cook at the High resolution", options={"SKIP_SAVE"})
+
+    def execute(self, context):
+        """Put it last."""
+        tree = self.graph(context)
+        if tree is None or cook.waits(tree):
+            self.report({"ERROR"}, f"{tree.name} waits already" if tree else "There is no graph")
+            return {"CANCELLED"}
+        cook.queue(tree, context.scene, self.high)
         return {"FINISHED"}
 
 
@@ -213,12 +281,14 @@ class MPM_PT_caches(Sidebar, bpy.types.Panel):
             box, (frames, written) = layout.column(align=True), facts_of(path)
             icon = "RENDER_STILL" if rendered == path.resolve() else "HIDE_OFF" if shown == path else "FILE_CACHE"
             box.label(text=f"{path.name}: {frames}", icon=icon)
-            box.label(text=written, icon="BLANK1")
+            note, published = revisions.notes(path)
+            for text in filter(None, [written, *broken(note, 30), *published[-1:]]):
+                box.label(text=text, icon="BLANK1")
             row = box.row(align=True)
             for name in ("show_revision", "render_revision", "compare_revisions"):
                 row.operator(f"mpm_nodes.{name}").revision = path.name
             row = box.row(align=True)
-            for name in ("verify_revision", "delete_revision"):
+            for name in ("note_revision", "publish_revision", "verify_revision", "delete_revision"):
                 row.operator(f"mpm_nodes.{name}").revision = path.name
         if known:
             layout.operator("mpm_nodes.free_caches", icon="BRUSH_DATA")
@@ -229,6 +299,9 @@ class MPM_PT_caches(Sidebar, bpy.types.Panel):
 CLASSES = [
     MPM_OT_show_revision,
     MPM_OT_render_revision,
+    MPM_OT_note_revision,
+    MPM_OT_publish_revision,
+    MPM_OT_queue,
     MPM_OT_compare_revisions,
     MPM_OT_verify_revision,
     MPM_OT_delete_revision,

@@ -33,6 +33,9 @@ PATIENCE = 60.0
 JOBS = {}
 """Running cooks by the `key_of` their tree."""
 
+WAITING = []
+"""Cooks that wait, the next one first: (`key_of` the tree, `key_of` the scene, whether at the High resolution)."""
+
 
 # ---------------------------------------------------------------- what is cooked
 def write_graph(tree, scene):
@@ -148,8 +151,35 @@ def job_of(tree):
     return JOBS.get(key_of(tree))
 
 
+def queue(tree, scene, high=False):
+    """Cook a tree, as it is by then, when no cook runs and those before it in the queue are over."""
+    WAITING.append((key_of(tree), key_of(scene), high))
+    problems.report(tree, f"Waits for {len(JOBS) + len(WAITING) - 1} other cooks", False)
+    if not bpy.app.background and not bpy.app.timers.is_registered(look):
+        bpy.app.timers.register(look, first_interval=INTERVAL)
+
+
+def waits(tree):
+    """Return whether a tree is in the queue."""
+    return any(key == key_of(tree) for key, *_ in WAITING)
+
+
+def _start_next():
+    """Start the first of the queue that can be, where nothing cooks; what goes wrong is said on its graph."""
+    trees = {key_of(tree): tree for tree in problems.graph_trees(bpy.data)}
+    while WAITING and not JOBS and not busy():
+        key, scene, high = WAITING.pop(0)
+        tree, scene = trees.get(key), history.scene_of(scene)
+        if tree is not None and scene is not None:
+            start(tree, scene, high=high)
+
+
 def cancel(tree):
-    """Stop a tree's cook after its substep; called again, at once. Whole frames stay."""
+    """Stop a tree's cook after its substep; called again, at once. Whole frames stay. A tree that waits leaves the queue."""
+    if waits(tree):
+        WAITING[:] = [each for each in WAITING if each[0] != key_of(tree)]
+        problems.report(tree, "Taken out of the queue", False)
+        return
     job = job_of(tree)
     if job is not None:
         job.stop()
@@ -157,7 +187,7 @@ def cancel(tree):
 
 
 def look():
-    """Take in what running cooks have said; return the seconds until the next look, None when none runs.
+    """Take in what running cooks have said, and start what waits; return the seconds until the next look, None when none runs.
 
     Whatever goes wrong is said on the graph: an exception would end Blender's timer, and no cook would ever be seen to end.
     """
@@ -165,9 +195,10 @@ def look():
         return INTERVAL
     try:
         _look_at_all()
+        _start_next()
     except Exception:
         traceback.print_exc()
-    return INTERVAL if JOBS else None
+    return INTERVAL if JOBS or WAITING else None
 
 
 def _look_at_all():
@@ -207,10 +238,11 @@ def wait(tree, limit):
         TimeoutError: It was not over within `limit` seconds.
     """
     job, end = job_of(tree), time.monotonic() + limit
-    while job is not None and job.state == "running":
+    while waits(tree) or (job is not None and job.state == "running"):
         if time.monotonic() > end:
             raise TimeoutError(f"{tree.name}: still cooking after {limit:g} seconds")
         look()
+        job = job_of(tree) or job
         time.sleep(0.02)
     return job.state if job is not None else "none"
 
@@ -220,6 +252,7 @@ def stop_all():
     for job in JOBS.values():
         job.stop()
     JOBS.clear()
+    WAITING.clear()
 
 
 def _take_in(tree, job):

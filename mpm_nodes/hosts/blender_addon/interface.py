@@ -51,6 +51,9 @@ def draw_cook(layout, tree):
         else:
             layout.prop(tree, "progress", slider=True)
         layout.operator("mpm_nodes.cancel", icon="X").tree = tree.name
+        _draw_queue(layout, tree)
+    elif cook.waits(tree):
+        layout.operator("mpm_nodes.cancel", text="Take Out of Queue", icon="X").tree = tree.name
     else:
         row = layout.row(align=True)
         begin, go_on = row.operator("mpm_nodes.cook", icon="PLAY"), row.operator("mpm_nodes.cook", text="Resume", icon="FF")
@@ -58,9 +61,18 @@ def draw_cook(layout, tree):
         begin.resume, go_on.resume = False, True
         fine = layout.operator("mpm_nodes.cook", text="Cook High", icon="RENDER_ANIMATION")
         fine.tree, fine.high = tree.name, True
+        if cook.JOBS:
+            _draw_queue(layout, tree)
         if tree.revision:
             layout.operator("mpm_nodes.cook_again", icon="FRAME_NEXT").tree = tree.name
     draw_text(layout, tree.status, tree.failed, 40)
+
+
+def _draw_queue(layout, tree):
+    row = layout.row(align=True)
+    for text, high in (("Queue", False), ("Queue High", True)):
+        button = row.operator("mpm_nodes.queue", text=text, icon="TIME")
+        button.tree, button.high = tree.name, high
 
 
 class Sidebar:

@@ -45,6 +45,11 @@ def out_path(tree):
     return folder_of(tree) / f"{_name(tree)}_cache"
 
 
+def published_path(tree):
+    """Return the folder of a tree's published cooks, and the name that they have before their number."""
+    return folder_of(tree) / "published", _name(tree)
+
+
 def input_path(graph, thing, kind="mesh"):
     """Return the file that an object's surface, or its points, are exported to for the graph file `graph`.
 

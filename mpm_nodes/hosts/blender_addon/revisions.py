@@ -1,10 +1,18 @@
 """The cooks of a graph that lie in its cache folder: sizes, differences, checks, deletion. Knows nothing of bpy."""
 
+import contextlib
 import json
+import os
 import shutil
 from pathlib import Path
 
 MOST_LINES = 30
+
+NOTES = "notes.json"
+"""File of a revision folder with what the artist says of the cook: note, and published (folders, by name)."""
+
+NOT_PUBLISHED = shutil.ignore_patterns("checkpoints", "cook.lock", ".*", NOTES, "preview")
+"""What only this cook needs, to go on."""
 
 
 class RevisionFault(Exception):
@@ -62,6 +70,67 @@ def _last_frame(revision):
     paths = sorted((Path(revision) / "frames").glob("[!.]*.commit.json"))
     last = record(paths[-1]) if paths else {}
     return {**last.get("facts", {}), "number": last.get("frame")}
+
+
+def notes(revision):
+    """Return what the artist says of a revision: its note, "" for none, and the names that it is published by."""
+    found = record(Path(revision) / NOTES)
+    return str(found.get("note", "")), [str(name) for name in found.get("published", ())]
+
+
+def write_notes(revision, note, published):
+    """Keep what the artist says of a revision.
+
+    Raises:
+        RevisionFault: It cannot be written.
+    """
+    path = Path(revision) / NOTES
+    part = path.with_name(f".{NOTES}.{os.getpid()}.part")
+    try:
+        part.write_text(json.dumps({"note": note, "published": published}, ensure_ascii=False), encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        raise RevisionFault(f"{path}: cannot be written ({error.strerror or error})") from error
+
+
+def publish(revision, folder, name, busy=()):
+    """Put a cook's files into a folder of the next number, NAME_v001 for the first, which no cook changes; return it.
+
+    Its files are linked, or copied where the file system has no links, so the cook may be deleted.
+
+    Args:
+        revision: The revision folder.
+        folder: Where published cooks lie.
+        name: Of the shot.
+        busy: Folders that are being cooked.
+
+    Raises:
+        RevisionFault: It is being cooked, or cannot be published there.
+    """
+    revision, folder = Path(revision), Path(folder)
+    if str(revision) in map(str, busy):
+        raise RevisionFault(f"{revision.name} is being cooked; publish it when that is over")
+    taken = [path.name[len(name) + 2 :] for path in folder.glob(f"{name}_v*")]
+    number = 1 + max((int(each) for each in taken if each.isdigit()), default=0)
+    target = folder / f"{name}_v{number:03d}"
+    part = folder / f".{target.name}.{os.getpid()}.part"
+    note, published = notes(revision)
+    try:
+        shutil.copytree(revision, part, ignore=NOT_PUBLISHED, copy_function=_link)
+        os.replace(part, target)
+    except (OSError, shutil.Error) as error:
+        shutil.rmtree(part, ignore_errors=True)
+        raise RevisionFault(f"{target}: cannot be written ({error})") from error
+    write_notes(target, note, [])
+    write_notes(revision, note, [*published, target.name])
+    return target
+
+
+def _link(source, target):
+    with contextlib.suppress(OSError):
+        os.link(source, target)
+        return target
+    return shutil.copy2(source, target)
 
 
 def delete(revision, out, busy=()):

@@ -1,0 +1,92 @@
+"""What an artist does with cooks: notes, published versions that no cook changes, and a queue."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from blender_process import in_blender
+
+KEPT = """
+scene = bpy.context.scene
+bpy.ops.mpm_nodes.new_graph()
+tree = bpy.data.node_groups["MPM Graph"]
+tree.name, tree.folder, tree.k_cell_size, tree.k_end = "melt", given["folder"], 0.15, 2
+cook.start(tree, scene)
+answer["states"] = [cook.wait(tree, 300)]
+folder = places.out_path(tree) / "r001"
+bpy.ops.mpm_nodes.note_revision(tree="melt", revision="r001", note="the best so far: säße")
+for _ in range(2):
+    bpy.ops.mpm_nodes.publish_revision(tree="melt", revision="r001")
+answer["said"], answer["notes"] = tree.status, revisions.notes(folder)
+version = places.published_path(tree)[0] / "melt_v001"
+def content():
+    return {str(path.relative_to(version)): hash(path.read_bytes()) for path in version.rglob("*") if path.is_file()}
+before = content()
+answer["files"] = sorted({name.partition("/")[0] for name in before})
+tree.k_end = 3
+cook.start(tree, scene, resume=True)
+answer["states"].append(cook.wait(tree, 300))
+bpy.ops.mpm_nodes.verify_revision(tree="melt", revision="r001")
+answer["whole"] = tree.status
+bpy.ops.mpm_nodes.delete_revision(tree="melt", revision="r001")
+answer["kept"] = [content() == before, cache_import.frames_of(version)]
+before = set(bpy.data.objects)
+bpy.ops.wm.usd_import(filepath=str(version / "cache.usda"))
+answer["opened"] = sorted(each.type for each in set(bpy.data.objects) - before)
+"""
+
+QUEUE = """
+scene = bpy.context.scene
+made = []
+for name in ("one", "two", "three"):
+    bpy.ops.mpm_nodes.new_graph()
+    tree = bpy.data.node_groups["MPM Graph"]
+    tree.name, tree.folder, tree.k_cell_size, tree.k_end = name, given["folder"], 0.15, 2
+    made.append(tree)
+bpy.ops.mpm_nodes.cook(tree="one")
+bpy.ops.mpm_nodes.queue(tree="two")
+bpy.ops.mpm_nodes.queue(tree="three")
+bpy.ops.mpm_nodes.queue(tree="one", high=True)
+answer["waiting"] = [[cook.waits(tree), cook.job_of(tree) is not None, tree.status] for tree in made]
+try:
+    bpy.ops.mpm_nodes.queue(tree="two")
+except RuntimeError as error:
+    answer["twice"] = str(error)
+bpy.ops.mpm_nodes.cancel(tree="three")
+made[1].k_end = 3
+most, states = 0, {}
+import time
+end = time.monotonic() + 300
+while (cook.JOBS or cook.WAITING) and time.monotonic() < end:
+    cook.look()
+    most = max(most, len(cook.JOBS))
+    time.sleep(0.02)
+answer["most"] = most
+answer["cooked"] = {each.name: [cache_import.frames_of(path) for path in revisions.found(places.out_path(each))] for each in made}
+answer["high"] = [resolutions.cooked_at(path) for path in revisions.found(places.out_path(made[0]))]
+answer["left"] = made[2].status
+"""
+
+
+def test_a_note_and_a_published_version_stay_when_the_cook_goes(tmp_path: Path):
+    """A version is a cache of its own, without states: a cook that goes on or is deleted changes none of its bytes."""
+    seen = in_blender(KEPT, folder=str(tmp_path))
+    assert seen["states"] == ["done", "done"]
+    note, published = seen["notes"]
+    assert note == "the best so far: säße" and published == ["melt_v001", "melt_v002"] and "published as" in seen["said"]
+    assert seen["files"] == ["cache", "cache.usda", "cook.json", "frames", "notes.json"]
+    assert seen["whole"] == "r001: every file is as it was written", "notes are no damage"
+    assert seen["kept"] == [True, [1, 2]]
+    assert "POINTCLOUD" in seen["opened"]
+    assert json.loads((tmp_path / "published" / "melt_v002" / "notes.json").read_text())["note"] == note
+
+
+def test_cooks_wait_for_one_another(tmp_path: Path):
+    """One cooks at a time, each as it is by then; one that is taken out does not cook."""
+    seen = in_blender(QUEUE, folder=str(tmp_path))
+    assert [each[:2] for each in seen["waiting"]] == [[True, True], [True, False], [True, False]]
+    assert seen["waiting"][2][2] == "Waits for 2 other cooks" and "two waits already" in seen["twice"]
+    assert seen["most"] == 1
+    assert seen["cooked"] == {"one": [[1, 2], [1, 2]], "two": [[1, 2, 3]], "three": []}
+    assert seen["high"] == [None, 2.0] and seen["left"] == "Taken out of the queue"
