@@ -47,7 +47,7 @@ TASKS = {
     "drop": Task("own object drops", (*CHOOSE, "Drop", "OK"), "jelly", "DROP"),
     "throw": Task("own object is thrown", (*CHOOSE, "Throw", "OK"), "snow", "THROW"),
     "two": Task(
-        "two own objects of two matters meet",
+        "own objects of two matters meet",
         ("the preset", "the other object", *CHOOSE, "Add To", "the graph", "OK"),
         "jelly",
         more=True,

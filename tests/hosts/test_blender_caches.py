@@ -76,7 +76,7 @@ def test_a_note_and_a_published_version_stay_when_the_cook_goes(tmp_path: Path):
     note, published = seen["notes"]
     assert note == "the best so far: säße" and published == ["melt_v001", "melt_v002"] and "published as" in seen["said"]
     assert seen["files"] == ["cache", "cache.usda", "cook.json", "frames", "notes.json"]
-    assert seen["whole"] == "r001: every file is as it was written", "notes are no damage"
+    assert seen["whole"] == "r001: every file is as it was written", "notes do not count as damage"
     assert seen["kept"] == [True, [1, 2]]
     assert "POINTCLOUD" in seen["opened"]
     assert json.loads((tmp_path / "published" / "melt_v002" / "notes.json").read_text())["note"] == note
