@@ -48,8 +48,8 @@ try:
     addon_utils.enable("bl_ext.user_default.mpm_nodes", default_set=True)
     from bl_ext.user_default.mpm_nodes import (
         animation, cache_import, cook, environment, graph_file, history, interface, knobs, memory, nodes, operators, painting,
-        places, preset_settings, problems, quick, quick_operators, quick_presets, resolutions, revisions, guides, scene_input,
-        specification, substep_operators, timeline, trees)
+        guides, places, preset_settings, problems, quick, quick_operators, quick_presets, resolutions, results,
+        revisions, scene_input, specification, substep_operators, timeline, trees)
     preferences = environment.preferences()
 
     def add(tree, kind, name=None, **values):

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import bpy
 
-from . import environment, looks, places, point_materials, revisions, rigid_bodies, unkeyed
+from . import environment, looks, places, point_materials, results, revisions, rigid_bodies, unkeyed
 from .point_materials import MARK
-
-OWNER = "mpm_nodes_tree"
-"""Custom property of collections: the tree itself."""
+from .results import OWNER
 
 SHOWN = ("POINTCLOUD", "MESH", "VOLUME")
 DATA = {"POINTCLOUD": "pointclouds", "MESH": "meshes", "VOLUME": "volumes", "CAMERA": "cameras", "LIGHT": "lights"}
@@ -78,6 +76,8 @@ def _follow(tree, revision, scene, frames):
         for thing in objects_of(holder, stage.stem).values():
             if thing.type == "VOLUME":
                 _span(thing.data, frames, _frame_offset(stage.parent))
+    found = [thing for stage in stages for thing in objects_of(holder, stage.stem).values()]
+    results.offer(tree, [thing for thing in found if not thing.name.startswith("collider_")])
     return changed
 
 
