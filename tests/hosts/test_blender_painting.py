@@ -141,7 +141,7 @@ emitter = next(node for node in tree.nodes if node.record["id"] == "emit_mesh")
 answer["taken"] = kinds().count("field_primvar")
 answer["roles"], answer["there"] = list(painting.roles_of(emitter)), painting.painted_on(block_)
 def paint(role, name):
-    return list(bpy.ops.mpm_nodes.paint(tree=tree.name, node=emitter.name, role=role, name=name))
+    return list(bpy.ops.mpm_nodes.paint(tree=tree.name, node=emitter.name, role=role, attribute=name))
 answer["paint"] = [paint("TEMPERATURE", "weight of it"), paint("STRENGTH", "made"), list(bpy.ops.mpm_nodes.unpaint(
     tree=tree.name, node=emitter.name, role="STRENGTH")), paint("STRENGTH", "made"), paint("STRENGTH", "made")]
 answer["kinds"] = kinds()
@@ -255,3 +255,77 @@ def test_attributes_of_instances_may_change(tmp_path, count):
     for frame in (1, 2):
         field = Evaluator(graph).value("reader", frame)
         np.testing.assert_allclose(field_values(field, np.array([[2.2, 0.0, 0.0], [0.0, 0.2, 0.0]]), float(frame)), frame)
+
+
+PANEL = """
+from types import SimpleNamespace
+from bl_ext.user_default.mpm_nodes import painting_panel
+class Layout:
+    said = []
+    def inside(self, **how):
+        return self
+    row = inside
+    def label(self, text=""):
+        self.said.append(text)
+    def prop(self, owner, name, text=""):
+        self.said.append([text, getattr(owner, name)])
+    def operator(self, name, **how):
+        self.said.append(name)
+        return SimpleNamespace()
+    def operator_menu_enum(self, name, member, text=""):
+        assert member in getattr(bpy.ops.mpm_nodes, name.split(".")[1]).get_rna_type().properties
+        self.said.append(text)
+        return SimpleNamespace()
+jelly = block("Jelly")
+group(jelly, "Stiffness", lambda co: float(co.z > 0.0))
+group(jelly, "Other", lambda co: 1.0)
+add_as("SOURCE", jelly)
+space = SimpleNamespace(type="NODE_EDITOR", node_tree=tree, edit_tree=tree, tree_type=tree.bl_idname, path=[1])
+context = SimpleNamespace(space_data=space)
+answer["shown"] = {}
+for node in tree.nodes:
+    tree.nodes.active = node
+    answer["shown"][node.record["id"]] = painting_panel.MPM_PT_painting.poll(context)
+tree.nodes.active = next(node for node in tree.nodes if node.record["id"] == "emit_mesh")
+painting_panel.MPM_PT_painting.draw(SimpleNamespace(layout=Layout()), context)
+answer["said"], answer["items"] = Layout.said, [item[0] for item in painting_panel._sources(None, context)]
+"""
+
+
+def test_the_panel_shows_what_is_painted(tmp_path):
+    """Of an emitter with an object alone: what each role follows, with its ends, and what there is to choose."""
+    found = in_blender(SCENE + PANEL, folder=str(tmp_path))
+    assert found["shown"] == {kind: kind == "emit_mesh" for kind in found["shown"]} and len(found["shown"]) == 7
+    said = found["said"]
+    assert (
+        said[:3] == ["Stiffness from", "Stiffness", "mpm_nodes.unpaint"] and ["Highest", 10.0] in said and ["Lowest", 1.0] in said
+    )
+    assert said[said.index("Pin from") + 1] == "..." and {"Stiffness", "Other"} <= set(found["items"])
+
+
+def test_a_sheet_hangs_from_what_is_pinned(tmp_path):
+    """Matter of a thickness is tied where its edge is painted, and its mesh need not enclose anything."""
+    sheet = """
+bpy.ops.mesh.primitive_grid_add(x_subdivisions=8, y_subdivisions=8, size=0.8, location=(0.0, 0.0, 1.0))
+sheet = bpy.context.object
+group(sheet, "Pin", lambda co: float(co.x < -0.25))
+bpy.ops.object.select_all(action="DESELECT")
+solve = next(node for node in tree.nodes if node.record["id"] == "solve")
+source = scene_input.add_source(tree, sheet, solve)
+source.k_thickness = 0.1
+answer["left"] = painting.take_known(source)
+soft = add(tree, "material_fixed_corotated", youngs_modulus=20000.0, density=1000.0)
+nodes.connect(soft, "", source, "material")
+cook.start(tree, scene)
+cook.wait(tree, 400)
+answer["message"], answer["revision"] = [tree.status, tree.message, problems_of(tree)], tree.revision
+"""
+    found = in_blender(SCENE + sheet, folder=str(tmp_path))
+    assert found["revision"] and not found["left"], found["message"]
+    stage = Usd.Stage.Open(f"{found['revision']}/cache.usda")
+    cloud = UsdGeom.Points(stage.GetPrimAtPath("/cache/particles"))
+    ids = [np.argsort(np.array(cloud.GetIdsAttr().Get(frame))) for frame in (1, 6)]
+    first, last = (np.array(cloud.GetPointsAttr().Get(frame))[order] for frame, order in zip((1, 6), ids, strict=True))
+    held = first[:, 0] < -0.35
+    assert held.sum() > 50 and np.abs(last - first)[held].max() < 0.005
+    assert (last - first)[first[:, 0] > 0.3, 1].mean() < -0.1

@@ -160,6 +160,7 @@ def paint(node, role, name):
     source = place.add("field_primvar", -240.0, primvar=name, inside=role != "STICKINESS")
     source.scene_object = node.scene_object
     if role == "PIN":
+        source.k_animated = False  # what is tied stays tied
         _hold(node, source, place)
         return source
     as_it_stands = not _runs_to_one(node.scene_object, name)

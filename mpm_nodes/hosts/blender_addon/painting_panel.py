@@ -50,12 +50,14 @@ class MPM_OT_paint(OnPainted, bpy.types.Operator):
     bl_property = "source"
 
     source: bpy.props.EnumProperty(name="From", items=_sources, options={"SKIP_SAVE"})
-    name: bpy.props.StringProperty(name="Name", description="For scripts, in place of the menu", options={"HIDDEN", "SKIP_SAVE"})
+    attribute: bpy.props.StringProperty(
+        name="Attribute", description="For scripts, in place of the menu", options={"HIDDEN", "SKIP_SAVE"}
+    )
 
     def execute(self, context):
         """Add the nodes, or let those that are there read another."""
         node = self.target(context)
-        name = self.name or self.source
+        name = self.attribute or self.source
         if node is None or not name:
             return {"CANCELLED"}
         painting.paint(node, self.role, name)
