@@ -20,10 +20,10 @@ DEFECTS = (
         "tests/hosts/test_blender_results.py::test_geometry_nodes_read_a_cook_by_name",
     ),
     Defect(
-        "the velocities of points stay in the axes of their object",
-        "usd_io/scene_points.py",
-        "        if name in VECTORS:\n            own",
-        '        if name == "position":\n            own',
+        "points and their velocities stay in the axes of their object",
+        "mpm_nodes/hosts/blender_addon/point_clouds.py",
+        "Cloud(each.matrix_world.copy(),",
+        "Cloud(Matrix(),",
         "tests/hosts/test_blender_geometry.py::test_points_that_nodes_make_are_particles",
     ),
     Defect(
