@@ -32,9 +32,9 @@ class Recipe(NamedTuple):
 RECIPES = {
     "demo": Recipe(0.6, ("surface.voxel_size=0.022",), 2, "velocity"),
     "ball_on_jelly": Recipe(0.6, ("surface.voxel_size=0.014",), 2, "velocity"),
-    "broken_chocolate": Recipe(0.6, (), 2, "velocity"),
+    "broken_chocolate": Recipe(0.9, (), 2, "velocity"),
     "hot_stream": Recipe(0.8, ("surface.voxel_size=0.004",), 3, "temperature"),
-    "twisted_sponge": Recipe(0.5, ("surface.voxel_size=0.01",), 2, "velocity"),
+    "caramel": Recipe(0.7, ("surface.voxel_size=0.003",), 3, "temperature"),
 }
 
 

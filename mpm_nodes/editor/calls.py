@@ -128,6 +128,7 @@ class Calls:
             "root": str(self.project.root),
             "graph": self.graph,
             "graphs": self.project.graphs(),
+            "others": self.project.others(),
             "samples": offered,
             "quick": quick_setups(),
             "drafts": self.drafts.lost(),

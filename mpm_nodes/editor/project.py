@@ -16,6 +16,7 @@ from mpm_nodes.graph.document.document import FORMAT
 from mpm_nodes.graph.files import strict_json
 from mpm_nodes.graph.files.folder import Folder
 from mpm_nodes.graph.files.names import checked_parts
+from mpm_nodes.graph.reports.problems import GraphError
 from mpm_nodes.graph.revisions.records import read_manifest
 from mpm_nodes.graph.revisions.revision import TAKEN, list_revisions
 from mpm_nodes.packaged_samples import samples_folder
@@ -129,14 +130,34 @@ class Project:
         for name in self._names("", DEEPEST):
             if len(found) >= MOST_GRAPHS:
                 break
-            try:
-                head = self.files.open(name)
-            except (OSError, MpmNodesError):
-                continue
-            with open(head, "rb") as file:
-                if FORMAT.encode() in file.read(200):
-                    found.append(name)
+            if self._begins_as_graph(name) or ("/" not in name and not self._why_not(name)):
+                found.append(name)
         return found
+
+    def others(self) -> list[dict[str, str]]:
+        """Return `name` of the other JSON files in the root itself, and in a word `why` they are not offered."""
+        told = [(name, self._why_not(name)) for name in self._names("", 0) if not self._begins_as_graph(name)]
+        return [{"name": name, "why": why} for name, why in told if why][:MOST_GRAPHS]
+
+    def _begins_as_graph(self, name: str) -> bool:
+        try:
+            with open(self.files.open(name), "rb") as file:
+                return FORMAT.encode() in file.read(200)
+        except (OSError, MpmNodesError):
+            return False
+
+    def _why_not(self, name: str) -> str:
+        try:
+            check_graph(self.files.read(name, strict_json.LARGEST_FILE).decode("utf-8-sig"), name)
+        except (OSError, OutputError):
+            return "unreadable"
+        except (UnicodeError, GraphError):
+            return "damaged"
+        except ValueError:
+            return "large"
+        except MpmNodesError:
+            return "other"
+        return ""
 
     def _names(self, folder: str, depth: int) -> Iterator[str]:
         prefix = f"{folder}/" if folder else ""

@@ -47,7 +47,7 @@ export const unnamed = (page) => page.evaluate(() => [...document.querySelectorA
 export function watched(page, home) {
   const faults = [], outside = [];
   page.on("pageerror", (error) => faults.push(error.message));
-  page.on("console", (line) => { if (["error", "warning"].includes(line.type()) && !/ReadPixels|GPU stall/.test(line.text())) faults.push(line.text()); });
+  page.on("console", (line) => { if (["error", "warning"].includes(line.type()) && !/ReadPixels|GPU stall|Failed to load resource/.test(line.text())) faults.push(line.text()); });
   page.on("request", (request) => { if (!request.url().startsWith(home) && !/^(data|blob):/.test(request.url())) outside.push(request.url()); });
   return { faults, outside };
 }

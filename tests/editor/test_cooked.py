@@ -21,8 +21,7 @@ def test_a_cook_is_told_on_the_nodes(found):
     assert sum(float(text.split("\n")[-1].split()[0]) for text in found["nodes"]) == pytest.approx(100.0, abs=2.0)
     assert len(found["stages"]) == 14 and "move_particles" in found["fused"]
     assert found["points"] > 100
-    assert found["timeLater"].split(" · ")[0] == found["time"].split(" · ")[0] and sorted(found["nodesLater"]) == sorted(
-        found["nodes"]
-    )
+    assert found["timeLater"].split(" · ")[0] == found["time"].split(" · ")[0]
+    assert sorted(found["nodesLater"]) == sorted(found["nodes"])
     assert found["here"] == {"jelly": "cooked", "ball": "cooked", "ground": "", "writer": ""}
     assert found["gone"] == ""

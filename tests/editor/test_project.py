@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from editor_page import GRAPH
 
 from mpm_nodes.commands.edit import chosen
 from mpm_nodes.data import InputError
+from mpm_nodes.editor.project import Project
 
 
 def changed(text: str) -> str:
@@ -112,3 +114,21 @@ def test_a_wedge_s_folder_that_leads_out_is_not_read(page, project, tmp_path_fac
     (project / "w/graph.json").write_text(json.dumps(GRAPH))
     (project / "w/cache").symlink_to(outside)
     assert page.call("revisions", path="w/graph.json") == {"revisions": []}
+
+
+def test_a_json_file_that_is_not_a_graph_is_listed_with_a_word_why(project: Path):
+    """A graph whose format stands late is one; files of folders below are not looked into."""
+    graph = json.loads((project / "shot.json").read_text())
+    (project / "late.json").write_text(json.dumps({"editor": {"note": "x" * 300}, **graph}))
+    texts = {"list.json": "[1, 2]", "half.json": '{"format": "mpm_n', "camera.json": '{"format": "camera"}'}
+    for name, text in texts.items():
+        (project / name).write_text(text)
+    (project / "bytes.json").write_bytes(b"\xff\xfe\x00")
+    (project / "link.json").symlink_to(project.parent / "secret.json")
+    (project / "below").mkdir()
+    (project / "below" / "camera.json").write_text("{}")
+    opened = Project(project)
+    assert opened.graphs() == ["late.json", "shot.json"]
+    found = {each["name"]: each["why"] for each in opened.others()}
+    found.pop("link.json", None)  # or it is passed over
+    assert found == {"list.json": "other", "half.json": "damaged", "camera.json": "other", "bytes.json": "damaged"}

@@ -21,6 +21,7 @@ def walking(tmp_path: Path) -> Iterator[EditorServer]:
     pytest.importorskip("pxr")
     for _ in range(2):
         cook_walking(tmp_path)
+    (tmp_path / "shot_cache" / "r000").mkdir()  # a cook that has no frame yet
     server = EditorServer(tmp_path, "shot.json")
     thread = serve_in_background(server)
     yield server
@@ -45,6 +46,7 @@ def test_what_a_cache_holds_is_seen_picked_compared_and_moved(walking, tmp_path)
     assert found["followed"] == found["apart"] and "cm to particle" in found["apart"]
     assert found["turned"] > 0.01
     assert found["fixed"] == "fixed" and "to 0.2 kg" in found["legend"]
+    assert "r000 has no whole frame yet" in found["nothingBeside"] and found["toasts"] == 0
     assert found["wiped"] == 3
     assert found["before"] == 0.4 and found["after"] > 0.45 and found["keys"] == 2
     assert found["undone"] == 0.4 and found["oneStep"] and found["played"] == 2

@@ -99,6 +99,9 @@ try {
   found.legend = await page.locator(".legend").getAttribute("aria-label");
 
   // two cooks side by side, and with a wipe that the arrow keys move
+  await select("Beside").selectOption({ label: "r000" });
+  found.nothingBeside = await page.locator(".stage .hint", { hasText: "whole frame" }).innerText();
+  found.toasts = await page.locator(".toast").count();
   await select("Beside").selectOption({ label: "r001" });
   await page.locator('.stage[data-beside="3"]').waitFor();
   await drawn(3);

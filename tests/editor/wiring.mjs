@@ -66,6 +66,8 @@ try {
   await drag(await centre(head(fresh)), await middle(wire), { before: async () => { await page.locator(".react-flow__edge.open").waitFor(); await picture("onto"); } });
   await page.waitForFunction(() => document.querySelectorAll(".react-flow__edge").length === 5);
   await save();
+  await picture("dropped");
+  found.overlapping = await page.evaluate(() => [...document.querySelectorAll(".card")].map((card) => card.getBoundingClientRect()).flatMap((a, n, all) => all.slice(n + 1).filter((b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)).length);
   found.dropped = [file().nodes.fall.inputs.sources, Object.values(file().nodes[fresh].inputs).flat()];
   await undo();
   found.afterUndo = await edges();

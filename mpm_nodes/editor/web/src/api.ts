@@ -26,7 +26,7 @@ async function json<T>(name: string, body?: object): Promise<T> { return (await 
 
 export interface Sample { name: string; doc: string; topic: string; picture: boolean; cooked: boolean }
 export interface Quick { name: string; label: string; doc: string }
-export interface Hello { root: string; graph: string; graphs: string[]; samples: Sample[]; drafts: string[]; quick: Quick[] }
+export interface Hello { root: string; graph: string; graphs: string[]; /** JSON files that cannot be opened, and in a word why. */ others: { name: string; why: string }[]; samples: Sample[]; drafts: string[]; quick: Quick[] }
 export interface Opened { path: string; text: string; digest: string }
 export interface Problem { place: string; message: string; value?: unknown; allowed?: string; cure?: string }
 export interface Checked { problems: Problem[]; warnings?: Problem[]; said?: string; nodes?: Record<string, number> }

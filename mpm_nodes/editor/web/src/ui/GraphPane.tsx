@@ -6,14 +6,15 @@ import * as a from "../model/annotations";
 import * as g from "../model/graph";
 import { type JsonObject, same } from "../model/json";
 import { type Action, actionOf } from "../model/keymap";
-import { aligned, type Alignment, columns } from "../model/layout";
+import { aligned, type Alignment, columns, type Ends } from "../model/layout";
+import { roomFor } from "../model/room";
 import type { Kind } from "../model/spec";
 import * as store from "../store";
 import { editGraph, get, kindLookup, say, set, shownGraph, useStore } from "../store";
 import { type BoxNode, FrameBox, NoteBox } from "./Boxes";
 import { CurvePane } from "./CurvePane";
 import { GraphBar, ownDocument } from "./GraphBar";
-import { cardHeight, type CardNode, cardOf, NodeCard, toldOf, WIDTH } from "./NodeCard";
+import { cardHeight, type CardNode, cardOf, NodeCard, portBelow, toldOf, WIDTH } from "./NodeCard";
 import { Palette } from "./Palette";
 import { Stroke } from "./Stroke";
 import { useClipboard } from "./clipboard";
@@ -24,8 +25,6 @@ import { withDot, type WireEdge, WireLine } from "./WireEdge";
 const ACROSS = 6;
 /** Zoom below which only names are drawn: the rest could not be read. */
 const FAR = 0.38;
-/** What is left between a node that is put into a wire and the next one. */
-const ROOM = 50;
 /** Thinnest wire on the screen [px]. */
 const THIN = 1.7;
 const NODE_TYPES = { card: NodeCard, frame: FrameBox, note: NoteBox }, EDGE_TYPES = { wire: WireLine };
@@ -43,6 +42,8 @@ function Flow() {
   const s = useStore((each) => each), flow = useReactFlow<Shown, WireEdge>(), host = useRef<HTMLDivElement>(null), pointer = useRef({ x: 0, y: 0 });
   const [nodes, setNodes] = useState<Shown[]>([]), [search, setSearch] = useState<Search | null>(null), [open, setOpen] = useState(""), fitted = useRef(""), grabbed = useRef<Grabbed>({ from: new Map(), members: new Set() });
   const far = useFlowStore((flowState) => flowState.transform[2] < FAR);
+  // where the whole graph is seen a map of it would only lie on it
+  const partly = useFlowStore(({ transform: [x, y, zoom], width, height, nodes: all }) => all.some((node) => { const left = x + node.position.x * zoom, top = y + node.position.y * zoom; return left < -1 || top < -1 || left + (node.measured?.width ?? 0) * zoom > width + 1 || top + (node.measured?.height ?? 0) * zoom > height + 1; }));
   // wires of even width would vanish from afar: they are drawn wider in steps of a third
   const wide = useFlowStore((flowState) => { const thin = THIN / flowState.transform[2]; return thin <= 2 ? 2 : 2 * 1.33 ** Math.ceil(Math.log(thin / 2) / Math.log(1.33)); });
   const { graph, own } = shownGraph(s), kindOf = kindLookup(s), kinds = s.kinds!;
@@ -142,7 +143,7 @@ function Flow() {
     setOpen("");
     if (dragged.every((node) => { const [dx, dy] = delta(node); return !dx && !dy; })) return;
     drop(dragged);
-    if (onto && one.type === "card" && one.data.kind) editGraph((each) => g.inserted(each, onto, one.data.name, one.data.kind!, kindOf, kinds));
+    if (onto && one.type === "card" && one.data.kind) { const { name: node, kind } = one.data; editGraph((each) => withRoom(g.inserted(each, onto, node, kind, kindOf, kinds), node, kind, onto, [Math.round(one.position.x), Math.round(-one.position.y)])); }
   };
 
   /** Keep where the arrow keys have moved nodes. */
@@ -188,10 +189,11 @@ function Flow() {
   const askHere = () => { const box = host.current!.getBoundingClientRect(); ask(pointer.current.x || box.left + 200, pointer.current.y || box.top + 100); };
 
   const withPlaces = (each: Parameters<typeof g.moved>[0]) => (unplaced(each) ? g.moved(each, placesNow.current) : each);
-  /** Move a node, and what comes after it, so far to the right that its left edge is at `left`; what stands there already stays. */
-  const withRoom = (each: Parameters<typeof g.moved>[0], first: string, left: number) => {
-    const at = placesNow.current, by = Math.round(left - at.get(first)![0]), later = names.filter((one) => one === first || g.reaches(wires, first, one));
-    return by <= 0 ? each : g.moved(g.movedDots(each, wires, new Set(later), by, 0), new Map(later.map((one) => [one, [at.get(one)![0] + by, at.get(one)![1]]])));
+  /** Make room for a node at a place that is put into a wire. */
+  const withRoom = (each: Parameters<typeof g.moved>[0], node: string, kind: Kind, wire: g.Wire, place: [number, number]) => {
+    const sizes = new Map(nodes.map((one) => [name(one.id), size(one)])), at = new Map([...placesNow.current, [node, place] as const]);
+    const room = roomFor(node, wire, wires, at, (one) => sizes.get(one) ?? [WIDTH, cardHeight(kind)]);
+    return g.moved(g.movedDots(each, wires, room.later, room.by, 0), room.places);
   };
   const add = (kind: Kind) => {
     const { place, from, wire } = search!, { graph: shown } = shownGraph(get());
@@ -199,7 +201,7 @@ function Flow() {
     const x = Math.round(place.x), y = Math.round(-place.y);
     editGraph((each) => {
       let made = g.addNode(withPlaces(each), kind, free, [x, y === 0 && x === 0 ? 1 : y]);
-      if (wire) made = withRoom(g.inserted(made, wire, free, kind, kindOf, kinds), wire.target, x + WIDTH + ROOM);
+      if (wire) made = withRoom(g.inserted(made, wire, free, kind, kindOf, kinds), free, kind, wire, [x, y]);
       if (from) {
         const other = kindOf(from.node), input = from.isOutput ? kind.inputs.find((port) => !g.refusal(other?.outputs.find((out) => out.name === from.port), port, kinds)) : other?.inputs.find((port) => port.name === from.port);
         const output = from.isOutput ? from.port : kind.outputs.find((out) => !out.internal && !g.refusal(out, input, kinds))?.name;
@@ -233,7 +235,7 @@ function Flow() {
   // ---------------------------------------------------------------- keys
   const fit = (shown: Shown[] = nodes) => void flow.fitView({ padding: 0.15, maxZoom: 1.2, duration: still.matches ? 0 : 150, nodes: shown });
   const arrange = () => {
-    const found = columns(names.filter((each) => each !== g.BEGIN), wires, (each) => cardHeight(kindOf(each)), s.level.length ? ACROSS : Infinity);
+    const found = columns(names.filter((each) => each !== g.BEGIN), wires, (each) => cardHeight(kindOf(each), g.entryOf(graph, each)), s.level.length ? ACROSS : Infinity, s.level.length ? undefined : endsOf(kindOf));
     editGraph((each) => g.moved(each, found));
     fitted.current = "";
   };
@@ -300,7 +302,7 @@ function Flow() {
             deleteKeyCode={null} minZoom={0.02} maxZoom={2} zoomOnDoubleClick={false} onlyRenderVisibleElements={nodes.length > 60 && nodes.every((node) => node.measured)} connectionRadius={22} elevateNodesOnSelect={!boxes.length}
             panOnDrag={[0, 1]} selectionKeyCode="Shift" multiSelectionKeyCode={["Shift", "Control", "Meta"]} colorMode={s.theme === "auto" ? "system" : s.theme} disableKeyboardA11y={false} proOptions={{ hideAttribution: true }}>
             <Background gap={24} size={1.2} color="var(--dots)" />
-            <MiniMap pannable zoomable nodeColor={mapColour} ariaLabel="Map of the graph" />
+            {partly && <MiniMap pannable zoomable nodeColor={mapColour} ariaLabel="Map of the graph" />}
           </ReactFlow>
           <Stroke host={host} onCut={(ids) => { const cuts = edges.filter((edge) => ids.has(edge.id)).map((edge) => edge.data!.wire); if (cuts.length && own) cutWires(cuts); else if (cuts.length) say(PRESET); }} />
           {!names.length && <p className="hint">Tab, Shift A or a double click adds a node.</p>}
@@ -343,11 +345,13 @@ const size = (node: Shown): [number, number] => [node.measured?.width ?? node.wi
 const unplaced = (graph: Parameters<typeof g.nodesOf>[0]) => Object.keys(g.nodesOf(graph)).every((each) => g.positionOf(g.entryOf(graph, each)).every((part) => part === 0));
 const mapColour = (node: Node) => (node.type === "card" ? (node as CardNode).data.colour : (node as BoxNode).data.box.colour + (node.type === "frame" ? "55" : ""));
 
+const endsOf = (kindOf: (name: string) => Kind | undefined): Ends => (wire) => [portBelow(kindOf(wire.source), wire.output, true), portBelow(kindOf(wire.target), wire.port, false)];
+
 function placesOf(graph: Parameters<typeof g.nodesOf>[0], names: string[], wires: g.Wire[], kindOf: (name: string) => Kind | undefined, own: boolean): Map<string, [number, number]> {
   const inner = names.filter((each) => each !== g.BEGIN), given = new Map(inner.map((each) => [each, g.positionOf(g.entryOf(graph, each))]));
   // presets are placed for narrower nodes than these
   const placed = own && [...given.values()].some(([x, y]) => x !== 0 || y !== 0) || inner.length < 2;
-  const found = placed ? given : columns(inner, wires, (each) => cardHeight(kindOf(each)), names.includes(g.BEGIN) ? ACROSS : Infinity);
+  const found = placed ? given : columns(inner, wires, (each) => cardHeight(kindOf(each), g.entryOf(graph, each)), names.includes(g.BEGIN) ? ACROSS : Infinity, names.includes(g.BEGIN) ? undefined : endsOf(kindOf));
   if (names.includes(g.BEGIN)) {
     const all = [...found.values()], left = Math.min(0, ...all.map(([x]) => x)), top = Math.max(...all.map(([, y]) => y), 0);
     found.set(g.BEGIN, [left - 260, top]);

@@ -20,6 +20,8 @@ const SAID: Record<Status, string> = { "": "", cooked: "As in the shown cook", c
 export type CardNode = Node<CardData, "card">;
 
 export const ROW = 22, HEAD = 42, WIDTH = 190;
+/** How tall two lines of a comment are. */
+const COMMENT = 34;
 /** Of nodes whose type is not known here. */
 const UNKNOWN = "#7a2f2f";
 
@@ -49,8 +51,14 @@ export function cardOf(s: State, graph: JsonObject, name: string, kind: Kind | u
 }
 
 /** Return how tall a node is drawn. */
-export function cardHeight(kind: Kind | undefined): number {
-  return HEAD + ROW * Math.max(1, (kind?.inputs.length ?? 0) + (kind?.outputs.filter((each) => !each.internal).length ?? 0)) + 10;
+export function cardHeight(kind: Kind | undefined, entry: JsonObject = {}): number {
+  return (entry.comment ? COMMENT : 0) + HEAD + ROW * Math.max(1, (kind?.inputs.length ?? 0) + (kind?.outputs.filter((each) => !each.internal).length ?? 0)) + 10;
+}
+
+/** Return how far below the top of a node the middle of a port is drawn. */
+export function portBelow(kind: Kind | undefined, port: string, isOutput: boolean): number {
+  const outputs = kind?.outputs.filter((each) => !each.internal) ?? [], row = isOutput ? outputs.findIndex((each) => each.name === port) : outputs.length + (kind?.inputs.findIndex((each) => each.name === port) ?? 0);
+  return HEAD + ROW * (Math.max(0, row) + 0.5);
 }
 
 export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps<CardNode>) {

@@ -3,6 +3,9 @@ import { api, type Sample } from "../api";
 import * as store from "../store";
 import { say, useStore } from "../store";
 
+/** Why a JSON file is not offered. */
+const WHY: Record<string, string> = { other: "It holds JSON of another kind.", damaged: "It is not whole JSON; a text editor shows where.", large: "It is larger than a graph file may be.", unreadable: "It may not be read, or is a link." };
+
 export function Start() {
   const hello = useStore((s) => s.hello), [typed, setName] = useState<string | null>(null), [filter, setFilter] = useState("");
   if (!hello) return null;
@@ -28,7 +31,8 @@ export function Start() {
           </form>
         </section>
         <section aria-labelledby="open"><h2 id="open">Graphs in this folder</h2>
-          {hello.graphs.length ? <ul className="files">{hello.graphs.map((path) => <li key={path}><button onClick={() => void store.open(path)}>{path}</button></li>)}</ul> : <p>There are none yet.</p>}
+          {hello.graphs.length + hello.others.length ? <ul className="files">{hello.graphs.map((path) => <li key={path}><button onClick={() => void store.open(path)}>{path}</button></li>)}
+            {hello.others.map(({ name: other, why }) => <li key={other} className="other" title={WHY[why]}>{other} <small>{why}</small></li>)}</ul> : <p>There are none yet.</p>}
         </section>
       </div>
       {hello.drafts.length > 0 && <section className="lost" aria-labelledby="lost"><h2 id="lost">Never saved</h2><ul className="files">{hello.drafts.map((path) => <li key={path}><button onClick={() => void store.openLost(path)}>{path}</button></li>)}</ul></section>}

@@ -14,13 +14,15 @@ export interface Playback {
   shown: Frame | null; beside: Frame | null; now: number; first: number; last: number; step: number; fps: number; playing: boolean; rate: number | null; span: Span | undefined;
   /** Whether there is no frame that could be shown. */
   empty: boolean;
+  /** Whether there is none of what should stand beside it. */
+  nothing: boolean;
   has: (frame: number) => boolean; go: (frame: number, scrubbing?: boolean) => void; toggle: () => void;
 }
 
 interface Given { path: string; revision: string; other: Other | null; cook: CookState; layers: string[] | null; attribute: string; known: boolean }
 
 export function usePlayback({ path, revision, other, cook, layers, attribute, known }: Given): Playback {
-  const [shown, setShown] = useState<Frame | null>(null), [beside, setBeside] = useState<Frame | null>(null), [wanted, setWanted] = useState<number | null>(null), [playing, setPlaying] = useState(false), [, setLoaded] = useState(0), [rate, setRate] = useState<number | null>(null), [empty, setEmpty] = useState(false);
+  const [shown, setShown] = useState<Frame | null>(null), [beside, setBeside] = useState<Frame | null>(null), [wanted, setWanted] = useState<number | null>(null), [playing, setPlaying] = useState(false), [, setLoaded] = useState(0), [rate, setRate] = useState<number | null>(null), [empty, setEmpty] = useState(false), [nothing, setNothing] = useState(false);
   const source = useSource(path, revision, () => setLoaded((n) => n + 1)), second = useSource(other?.path ?? "", other?.revision ?? "", () => setLoaded((n) => n + 1));
   source.choose(layers, attribute);
   second.choose(layers, attribute);
@@ -45,12 +47,14 @@ export function usePlayback({ path, revision, other, cook, layers, attribute, kn
     }, failing);
     return () => { gone = true; clearTimeout(clock); };
   }, [wanted, source, layers?.join(), attribute, waits, playing]);
+  const grows = other && cook.path === other.path && cook.revision === other.revision ? cook.last : null;
   useEffect(() => {
-    if (!other || !shown) { setBeside(null); return; }
+    if (!other || !shown) { setBeside(null); setNothing(false); return; }
     let gone = false;
-    second.want(shown.frame, isDraft(shown)).then((frame) => { if (!gone && frame) setBeside(frame); }, (error) => { if (!gone) { setBeside(null); tell(error); } });
+    // what has no whole frame yet is asked again when its cook has finished one
+    second.want(shown.frame, isDraft(shown)).then((frame) => { if (!gone && frame) { setBeside(frame); setNothing(false); } }, () => { if (!gone) { setBeside(null); setNothing(true); } });
     return () => { gone = true; };
-  }, [other, second, shown]);
+  }, [other, second, shown, grows]);
   // frames of a running cook appear as they finish, until another one is looked at
   useEffect(() => { if (done !== null && newest.current) setWanted(done); }, [done]);
 
@@ -77,7 +81,7 @@ export function usePlayback({ path, revision, other, cook, layers, attribute, kn
     return () => clearTimeout(clock);
   }, [playing, shown, last]);
 
-  return { shown, beside, now, first, last, step, fps, playing, rate, span: source.span, empty, has: (frame) => source.has(frame), go, toggle: useCallback(() => setPlaying((was) => !was), []) };
+  return { shown, beside, now, first, last, step, fps, playing, rate, span: source.span, empty, nothing, has: (frame) => source.has(frame), go, toggle: useCallback(() => setPlaying((was) => !was), []) };
 }
 
 /** Return the frames of a revision; what was read of the last one is forgotten. */
