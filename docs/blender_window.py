@@ -1,4 +1,4 @@
-"""Take the pictures of Blender's window for docs/blender.md: a graph that cooks, and the dialog of Quick. Needs ImageMagick and xdotool.
+"""Take the pictures of Blender's window: a graph that cooks, and the dialog of Quick. Needs ImageMagick and xdotool.
 
 In a display of 1600 by 1000 pixels, such as Xvfb's, with MPM_NODES_PYTHON set to an environment that has mpm-nodes:
 
