@@ -18,10 +18,18 @@ import tempfile
 from pathlib import Path
 
 from PIL import Image
+from redraw import note, pictures
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
-KEPT = {"editor": "editor.jpg", "cooking": "editor/cooking.jpg"}
+KEPT = {
+    "editor": "editor.jpg",
+    "cooking": "editor/cooking.jpg",
+    "preview": "editor/preview.jpg",
+    "view": "editor_view.jpg",
+    "heat": "editor_heat.jpg",
+    "keys": "editor_keys.jpg",
+}
 """Pictures that pages show."""
 QUALITY = 80
 
@@ -32,6 +40,7 @@ def main() -> None:
     parser.add_argument("--cooked", type=Path, default=Path("none"), help="folder of caches by name of the sample")
     parser.add_argument("--all", type=Path, help="folder for all pictures, as PNG")
     args = parser.parse_args()
+    drawn = pictures()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         begin_project(folder, args.cooked / "demo")
@@ -40,6 +49,7 @@ def main() -> None:
         for name, kept in KEPT.items():
             with Image.open(folder / f"{name}.png") as picture:
                 picture.convert("RGB").save(DOCS / kept, quality=QUALITY, optimize=True, progressive=True)
+            note(drawn[kept])
         for picture in folder.glob("*.png") if args.all else ():
             args.all.mkdir(parents=True, exist_ok=True)
             shutil.copy(picture, args.all)

@@ -89,12 +89,13 @@ FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)
 """Frames of the strips of docs/first_movies.md."""
 BY_HAND = {
     "blender_nodes.png": ("mpm_nodes/hosts/blender_addon/operators.py", r"def start_graph.*?\n\n\n"),
-    "editor_view.jpg": ("docs/snowball.json", r".*"),
-    "editor_heat.jpg": ("mpm_nodes/editor/web/src/model/status.ts", r"export function heat.*?\n}"),
-    "editor_keys.jpg": ("mpm_nodes/editor/web/src/ui/CurvePane.tsx", r"function Curves.*"),
 }
 """Pictures of a window: what they show, and where it stands there."""
-OF_THE_EDITOR = {"editor.jpg": "samples/demo.json", "editor/cooking.jpg": "docs/snowball.json"}
+OF_THE_EDITOR = {
+    "editor.jpg": "samples/demo.json",
+    "editor/preview.jpg": "samples/hot_stream.json",
+    **dict.fromkeys(("editor/cooking.jpg", "editor_view.jpg", "editor_heat.jpg", "editor_keys.jpg"), "docs/snowball.json"),
+}
 """Pictures of its page, and the graphs that it shows."""
 
 

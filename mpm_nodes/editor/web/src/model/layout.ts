@@ -63,8 +63,8 @@ export function columns(names: string[], wires: Wire[], height: (name: string) =
   return places;
 }
 
-/** Largest step by which a node gives way to a wire that passes it, and what is left between them. */
-const STEP = 110, CLEAR = 12;
+/** Largest step by which a node gives way to a wire that passes it, and what is left between them: above it stands what it took. */
+const STEP = 110, CLEAR = 12, LABEL = 26;
 
 /** Move nodes up or down a little where wires between other columns would be hidden behind them. */
 function offWires(places: Map<string, [number, number]>, wires: Wire[], height: (name: string) => number, ends: Ends): void {
@@ -72,9 +72,9 @@ function offWires(places: Map<string, [number, number]>, wires: Wire[], height: 
   for (const [name, [x, top]] of [...places].sort((a, b) => a[1][0] - b[1][0])) {
     const tall = height(name), passing = known.filter((wire) => columnOf(wire.source) < columnOf(name) && columnOf(name) < columnOf(wire.target)).map((wire) => spanOf(places, wire, ends(wire), x));
     const others = [...places].filter(([other, [u]]) => other !== name && u === x).map(([other, [, y]]) => [y + GAP / 2, y - height(other) - GAP / 2]);
-    const hidden = (at: number) => passing.filter(([low, high]) => low <= at + CLEAR && high >= at - tall - CLEAR).length;
+    const hidden = (at: number) => passing.filter(([low, high]) => low <= at + LABEL && high >= at - tall - CLEAR).length;
     const free = (at: number) => Math.abs(at - top) <= STEP && others.every(([high, low]) => at - tall > high || at < low);
-    const steps = [top, ...passing.flatMap(([low, high]) => [Math.floor(low) - CLEAR - 1, Math.ceil(high) + tall + CLEAR + 1]).filter(free)];
+    const steps = [top, ...passing.flatMap(([low, high]) => [Math.floor(low) - LABEL - 1, Math.ceil(high) + tall + CLEAR + 1]).filter(free)];
     places.set(name, [x, steps.reduce((best, at) => (hidden(at) < hidden(best) || (hidden(at) === hidden(best) && Math.abs(at - top) < Math.abs(best - top)) ? at : best))]);
   }
 }

@@ -15,7 +15,7 @@ export type CardData = {
 };
 /** What a node is in the shown revision: "" where nothing is cooked. */
 export type Status = "" | "cooked" | "changed" | "cooking" | "failed";
-const SIGNS: Record<Status, string> = { "": "", cooked: "M3 8.5 6.5 12 13 4.5", changed: "M8 3v7M8 12.5v.5", cooking: "M4 2.5 13 8l-9 5.5z", failed: "M4 4l8 8M12 4l-8 8" };
+const SIGNS: Record<Status, string> = { "": "", cooked: "M3 8.5 6.5 12 13 4.5", changed: "M8 2.5v6M8 13v.1", cooking: "M4 2.5 13 8l-9 5.5z", failed: "M4 4l8 8M12 4l-8 8" };
 const SAID: Record<Status, string> = { "": "", cooked: "As in the shown cook", changed: "Changed since the shown cook, or what it takes from is", cooking: "Cooking", failed: "The cook failed here" };
 export type CardNode = Node<CardData, "card">;
 

@@ -2,6 +2,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { api } from "../api";
 import { setKnob } from "../model/graph";
 import { isObject } from "../model/json";
+import { isPreview } from "../model/preview";
 import { length } from "../model/units";
 import { edit, set, tell, useStore } from "../store";
 import { isDraft } from "../view/frame";
@@ -139,7 +140,7 @@ export function Viewer() {
         {other && play.nothing && <p className="hint">{other.revision} has no whole frame yet: it is shown beside as soon as there is one.</p>}
         {other && beside && <Border compare={compare} share={share} setShare={setShare} names={[revision, other.path === path ? other.revision : `${other.path.replace(/\.json$/, "")} ${other.revision}`]} />}
         <div className="over top">
-          <label>Cook <select value={revision} onChange={(event) => choose(event.target.value)} disabled={!revisions.length}>{!revision && <option value="">none</option>}{[...new Set([...revisions, ...(revision ? [revision] : [])])].map((each) => <option key={each}>{each}</option>)}</select></label>
+          <label>Cook <select value={revision} onChange={(event) => choose(event.target.value)} disabled={!revisions.length}>{!revision && <option value="">none</option>}{[...new Set([...revisions, ...(revision ? [revision] : [])])].map((each) => <option key={each} value={each}>{isPreview(each) ? "preview" : each}</option>)}</select></label>
           <CompareWith other={other} onChange={setOther} />
           {other && <div className="choice" role="group" aria-label="How two cooks are compared">{(["beside", "wipe"] as const).map((each) => <button key={each} aria-pressed={compare === each} onClick={() => setCompare(each)}>{each === "beside" ? "side by side" : each}</button>)}</div>}
           <label>Colour <select value={attribute} onChange={(event) => { setAttribute(event.target.value); setRange({ kind: "seen", fixed: [0, 1] }); }} disabled={!shown}><option value="">as it looks</option>{shown?.attributes.map((each) => <option key={each} value={each}>{each.replaceAll("_", " ")}</option>)}</select></label>

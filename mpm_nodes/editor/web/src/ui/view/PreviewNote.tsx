@@ -4,7 +4,7 @@ import type { PreviewFacts } from "../../view/frame";
 export function PreviewNote({ resolution, points, frames, of }: PreviewFacts) {
   return (
     <p className="preview-note" role="note">
-      <b>Packaged preview</b>: {points.toLocaleString("en")} points at {resolution} of the resolution, {frames} of {of} frames. Your own cook takes its place.
+      <b>Packaged preview</b><span>: {points.toLocaleString("en")} points at {resolution} of the resolution, {frames} of {of} frames. Your own cook takes its place.</span>
     </p>
   );
 }
