@@ -35,7 +35,7 @@ _PLACE_STEP, _VALUE_STEP = 16, 256
 def graph_key(document: Mapping[str, Any]) -> str:
     """Return a digest of what changes the cook of a graph: all but where nodes stand and what is said of them."""
     nodes = {
-        name: {key: value for key, value in entry.items() if key not in _UNSEEN}
+        name: {key: value for key, value in entry.items() if key not in _UNSEEN} if isinstance(entry, dict) else entry
         for name, entry in document.get("nodes", {}).items()
     }
     seen = {"settings": document.get("settings", {}), "nodes": nodes}

@@ -64,11 +64,22 @@ await drive(async ({ page, folder, found, url, node, head, typed, button, status
   await page.locator('.timeline input[type="range"]').fill("5");
   await page.locator('.stage[data-frame="5"]').waitFor();
   await button("From frame 5").click();
-  await page.waitForFunction(() => document.querySelector(".over.top select").value === "r003" && Number(document.querySelector(".stage").dataset.frame) >= 5);
+  await page.waitForFunction(() => document.querySelector(".over.top select").value === "r003" && Number(document.querySelector(".stage").dataset.frame) >= 8);
   await button("Stop").click();
   await status("Stopped on request").waitFor();
   found.again = manifest("r003").taken;
   await page.emulateMedia({ colorScheme: "light" });
   await page.locator('.multiple[data-panel="Energy"]').waitFor();
   await picture("plots_light");
+
+  // a frame that was read while it cooked does not hide those that came later
+  const end = () => page.locator(".timeline output").innerText().then((text) => Number(text.split("/")[1]));
+  await page.locator('.timeline input[type="range"]').fill("5");
+  await page.locator('.stage[data-frame="5"]').waitFor();
+  found.end = await end();
+  await head("ball").click();
+  await typed("radius", "0.000001");
+  await button("Cook").click();
+  await page.locator(".status .failed").waitFor();
+  found.endThen = await end();
 });

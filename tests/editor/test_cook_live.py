@@ -33,4 +33,5 @@ def test_a_cook_is_followed_branched_and_resumed(found):
     assert found["taken"]["from"] == "r001" and found["taken"]["last"] == found["branchedAt"] - 1
     assert found["centre"] == 0.05
     assert found["factsGone"] == 0 and found["resumed"] == ["r002", True]
+    assert found["endThen"] == found["end"] > 7
     assert found["again"]["from"] == "r001" and found["again"]["last"] == 4

@@ -100,6 +100,8 @@ def test_a_cook_takes_its_place(page: Page, project: Path):
     (project / "demo" / "demo_cache" / "r001").mkdir(parents=True)
     assert page.call("revisions", path=path)["revisions"] == ["r001"]
     assert page.call("revisions", path="shot.json")["revisions"] == []
+    (project / "odd.json").write_text('{"format": "mpm_nodes.graph", "version": 1, "nodes": {"a": 3, "b": null}}')
+    assert page.call("revisions", path="odd.json")["revisions"] == []
 
 
 def test_a_shot_opens_cooked(page: Page, project: Path):

@@ -26,12 +26,12 @@ export function usePlayback({ path, revision, other, cook, layers, attribute, kn
   const source = useSource(path, revision, () => setLoaded((n) => n + 1)), second = useSource(other?.path ?? "", other?.revision ?? "", () => setLoaded((n) => n + 1));
   source.choose(layers, attribute);
   second.choose(layers, attribute);
-  const newest = useRef(true), scrubbed = useRef(0);
+  const newest = useRef(true), scrubbed = useRef(0), reach = useRef(-Infinity); // frames that were read while it cooked know of fewer
 
   // a cook may write a revision again, after its folder was removed or from a frame on: what was read of it before is old
   useEffect(() => { source.clear(); second.clear(); }, [cook.number]);
   // another cook is another cache: nothing of the last one stays
-  useEffect(() => { setShown(null); setEmpty(false); setWanted(null); setPlaying(false); newest.current = true; }, [path, revision]);
+  useEffect(() => { setShown(null); setEmpty(false); setWanted(null); setPlaying(false); newest.current = true; reach.current = -Infinity; }, [path, revision]);
 
   const done = cook.path === path && cook.revision === revision ? cook.last : null, waits = !revision || (cook.running && cook.revision === revision && cook.path === path && done === null);
   // the frame that is asked for last is the one that is shown: some of its points first, where it has many
@@ -42,6 +42,7 @@ export function usePlayback({ path, revision, other, cook, layers, attribute, kn
     const failing = (error: unknown) => { if (!cook.running && !gone) { setShown(null); setEmpty(true); if (known) { tell(error); void lookForRevisions().catch(tell); } } };
     source.want(wanted, some).then((frame) => {
       if (gone || !frame) return;
+      reach.current = Math.max(reach.current, frame.last);
       setShown(frame); setEmpty(false);
       if (isDraft(frame) && !playing) clock = window.setTimeout(() => source.want(frame.frame, false).then((all) => { if (!gone && all) setShown(all); }, failing), Math.max(0, scrubbed.current + SETTLED - performance.now()));
     }, failing);
@@ -56,9 +57,9 @@ export function usePlayback({ path, revision, other, cook, layers, attribute, kn
     return () => { gone = true; };
   }, [other, second, shown, grows]);
   // frames of a running cook appear as they finish, until another one is looked at
-  useEffect(() => { if (done !== null && newest.current) setWanted(done); }, [done]);
+  useEffect(() => { if (done === null) return; reach.current = Math.max(reach.current, done); if (newest.current) setWanted(done); }, [done]);
 
-  const first = shown?.first ?? 1, last = Math.max(shown?.last ?? 1, done ?? -Infinity), now = shown?.frame ?? first, fps = shown?.fps ?? 24, step = shown?.step ?? 1;
+  const first = shown?.first ?? 1, last = Math.max(shown?.last ?? 1, done ?? -Infinity, reach.current), now = shown?.frame ?? first, fps = shown?.fps ?? 24, step = shown?.step ?? 1;
   const go = useCallback((frame: number, scrubbing = false) => {
     newest.current = false;
     scrubbed.current = scrubbing ? performance.now() : 0;
