@@ -102,6 +102,21 @@ LIBRARY: dict[str, NamedMaterial] = {
         "Chosen here: the snow of Stomakhin 2013 made softer, weaker and lighter",
         look="snow",
     ),
+    "wet_snow": NamedMaterial(
+        "Wet Snow",
+        "snow",
+        {
+            "youngs_modulus": 1.4e5,
+            "poisson_ratio": 0.2,
+            "critical_compression": 4e-2,
+            "critical_stretch": 1.5e-2,
+            "hardening": 7.0,
+        },
+        500.0,
+        "Chosen here by Stomakhin 2013: wet snow has larger critical compression and stretch, and hardens less; density textbook",
+        look="snow",
+        limits="Packs and breaks in lumps; no water runs out of it",
+    ),
     "melted_cheese": NamedMaterial(
         "Melted Cheese",
         "snow",

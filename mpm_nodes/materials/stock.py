@@ -170,6 +170,15 @@ STOCK: dict[str, NamedMaterial] = {
         scale_with_depth="lame_parameter",
         limits="Runs flat in the end; strings of less than two cells break",
     ),
+    "cream": _paste(
+        "Whipped Cream",
+        450.0,
+        5e3,
+        (250.0, 60.0, 0.4),
+        "Chosen here: whipped stiff, half of it air, a little softer than soft ice",
+        "cream",
+        "Peaks stand some centimetres high; does not sink together with time",
+    ),
     "ice_cream": _paste(
         "Ice Cream",
         550.0,
