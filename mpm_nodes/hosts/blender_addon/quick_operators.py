@@ -141,7 +141,9 @@ class MPM_OT_quick(QuickChoices, Stepwise, bpy.types.Operator):
         if job is not None:
             job.on_failure = back
         left_out, scaled = unheard(tree, scene)
-        said = [f"{tree.name}: cells of {tree.k_cell_size:.3g} m, about {budget} particles", *left_out, *scaled]
+        finer = tree.high_resolution if self.cook and self.high else 1.0
+        count = "" if self.graph else f", about {round(budget * finer**3)} particles"
+        said = [f"{tree.name}: cells of {tree.k_cell_size / finer:.3g} m{count}", *left_out, *scaled]
         self.report({"WARNING" if left_out else "INFO"}, ". ".join(said))
         return {"FINISHED"}
 
