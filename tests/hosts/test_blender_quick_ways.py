@@ -27,6 +27,25 @@ for way, more in (("FILL", {}), ("POUR", {}), ("DROP", {"height": 1.0}), ("THROW
     answer["ways"][f"{way} {bool(more)}"] = [count, tree.status, kept["nodes"], kept["settings"]]
 """
 
+DIALOG = """
+from types import SimpleNamespace
+class Layout:
+    def __init__(self):
+        self.said = []
+    def prop(self, owner, name, **how):
+        getattr(owner, name)
+        self.said.append(name)
+    def row(self):
+        return self
+fields = [*quick_operators.QuickChoices.__annotations__, "preset", "graph"]
+answer["drawn"] = {}
+for way, graph, high in (("FILL", "NEW", True), ("DROP", "7", True), ("THROW", "NEW", False)):
+    chosen = SimpleNamespace(**dict.fromkeys(fields), layout=Layout())
+    chosen.way, chosen.graph, chosen.cook = way, graph, high
+    quick_operators.MPM_OT_quick_dialog.draw(chosen, bpy.context)
+    answer["drawn"][way] = chosen.layout.said
+"""
+
 TOGETHER = """
 scene = bpy.context.scene
 bpy.ops.wm.save_as_mainfile(filepath=given["blend"])
@@ -86,6 +105,14 @@ def test_an_object_is_filled_poured_dropped_or_thrown(tmp_path: Path):
     settings = seen["POUR False"][3]
     seconds = (settings["end"] - settings["start"] + 1) / settings["fps"]
     assert settings["cell_size"] == pytest.approx((8 * 0.04 * fall * seconds / 2000) ** (1 / 3), rel=1e-2)
+
+
+def test_the_dialog_asks_for_what_counts():
+    """A height for a drop, a velocity for a throw, particles for a new graph, the resolution where it cooks."""
+    seen = in_blender(DIALOG)["drawn"]
+    assert seen["FILL"] == ["preset", "way", "graph", "particles", "cook", "high"]
+    assert seen["DROP"] == ["preset", "way", "height", "graph", "cook", "high"]
+    assert seen["THROW"] == ["preset", "way", "velocity", "graph", "particles", "cook"]
 
 
 def test_matter_of_two_quick_calls_meets_in_one_graph(tmp_path: Path):

@@ -190,7 +190,7 @@ class MPM_OT_quick_dialog(QuickChoices, bpy.types.Operator):
         """Draw what counts for the way that is chosen."""
         layout = self.layout
         layout.prop(self, "preset")
-        layout.prop(self, "way", expand=True)
+        layout.row().prop(self, "way", expand=True)
         if self.way == "DROP":
             layout.prop(self, "height")
         elif self.way in ("POUR", "THROW"):
@@ -208,10 +208,11 @@ class MPM_OT_quick_dialog(QuickChoices, bpy.types.Operator):
         chosen = {name: getattr(self, name) for name in QuickChoices.__annotations__}
         how = "EXEC_DEFAULT" if bpy.app.background else "INVOKE_DEFAULT"
         try:
-            return bpy.ops.mpm_nodes.quick(how, preset=self.preset, graph=named.get(self.graph, ""), **chosen)
+            done = bpy.ops.mpm_nodes.quick(how, preset=self.preset, graph=named.get(self.graph, ""), **chosen)
         except RuntimeError as error:  # a report of an error, which scripts get as an exception
             self.report({"ERROR"}, str(error).partition("Error: ")[2].strip() or str(error))
             return {"CANCELLED"}
+        return {"FINISHED"} if done == {"RUNNING_MODAL"} else done  # the other operator goes on, and not this one
 
 
 CLASSES = [MPM_OT_quick, MPM_OT_quick_dialog]
