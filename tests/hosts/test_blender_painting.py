@@ -329,3 +329,36 @@ answer["message"], answer["revision"] = [tree.status, tree.message, problems_of(
     held = first[:, 0] < -0.35
     assert held.sum() > 50 and np.abs(last - first)[held].max() < 0.005
     assert (last - first)[first[:, 0] > 0.3, 1].mean() < -0.1
+
+
+UNTOUCHED = """
+jelly = block("Jelly")
+group(jelly, "Pin", lambda co: float(co.z > 0.1))
+jelly.modifiers.new("finer", "SUBSURF")
+for frame in (1, 6):
+    jelly.location.x = frame
+    jelly.keyframe_insert("location", frame=frame)
+hidden = block("Hidden")
+hidden.hide_viewport = True
+group(hidden, "Pin", lambda co: 1.0)
+scene.frame_set(3)
+jelly.location.x = 77.0
+jelly.data.update_tag()
+hidden.select_set(True)
+answer["before"] = jelly.location.x
+add_as("SOURCE", jelly)
+answer["added"] = jelly.location.x
+source = scene_input.add_source(tree, hidden)
+painting.take_known(source)
+answer["hidden"] = kinds().count("force_attach")
+bpy.context.view_layer.objects.active = jelly
+bpy.ops.mpm_nodes.quick(preset="jelly", particles=2000, cook=False)
+answer["quick"] = jelly.location.x
+"""
+
+
+def test_what_an_artist_has_changed_without_a_key_stays(tmp_path):
+    """Looking at what modifiers make leaves keyed values alone; groups of hidden objects are seen as well."""
+    found = in_blender(SCENE + UNTOUCHED, folder=str(tmp_path))
+    assert found["before"] == found["added"] == found["quick"] == 77.0
+    assert found["hidden"] == 2
