@@ -5,7 +5,7 @@ from __future__ import annotations
 from blender_process import in_blender
 
 SCENE = """
-OURS = ("[kept]", "[cache]", "[particles]", " cache", " particles", ".collection_children")
+OURS = ("[kept]", "[cache]", "[particles]", "[MPM Result kept]", " cache", " particles", ".collection_children")
 CACHES = ("].cache_file",)
 SKIPPED = set('''rna_type bl_rna animation_data depsgraph view_layers keyframe_points edit_bones tool_settings is_updated tag
     is_updated_data users session_uid vertices edges loops polygons attributes uv_layers uv_layer_clone uv_layer_stencil
