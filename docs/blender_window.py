@@ -42,7 +42,8 @@ def main() -> None:
 
 def _steps() -> Iterator[float]:
     """Yield the seconds to wait after each step."""
-    bpy.context.preferences.view.show_splash = False
+    subprocess.run(["xdotool", "mousemove", "1000", "420", "key", "Escape"], check=True)  # the splash
+    yield 1.0
     bpy.ops.extensions.package_install_files(filepath=ARCHIVE, repo="user_default", enable_on_install=True)
     bpy.ops.wm.save_as_mainfile(filepath=str(Path(tempfile.mkdtemp()) / "shot.blend"))
     window = bpy.context.window_manager.windows[0]
@@ -52,7 +53,7 @@ def _steps() -> Iterator[float]:
     _show_tab(view)
     yield 1.0
     with _within(window, view):
-        bpy.ops.mpm_nodes.quick_dialog("INVOKE_DEFAULT")
+        bpy.ops.mpm_nodes.quick_dialog("INVOKE_DEFAULT", way="POUR")
     yield 2.0
     _take("blender_dialog.jpg", (900, 620, 500, 60))
     subprocess.run(["xdotool", "key", "Escape"], check=True)

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import runpy
+import threading
 from pathlib import Path
 
 from blender_process import in_blender
+
+import mpm_nodes
+
+ADDON = Path(mpm_nodes.__file__).parent / "hosts" / "blender_addon"
 
 KEPT = """
 scene = bpy.context.scene
@@ -90,3 +96,24 @@ def test_cooks_wait_for_one_another(tmp_path: Path):
     assert seen["most"] == 1
     assert seen["cooked"] == {"one": [[1, 2], [1, 2]], "two": [[1, 2, 3]], "three": []}
     assert seen["high"] == [None, 2.0] and seen["left"] == "Taken out of the queue"
+
+
+def test_the_size_of_a_cook_that_runs(tmp_path):
+    """The panel asks for it while files are written under other names: `.tmp-cache.set.usda` was gone before it was measured."""
+    revisions = runpy.run_path(str(ADDON / "revisions.py"))
+    (tmp_path / "frame.usdc").write_bytes(bytes(1000))
+    (tmp_path / "link").symlink_to(tmp_path / "frame.usdc")
+    over = threading.Event()
+
+    def write():
+        while not over.is_set():
+            (tmp_path / ".tmp-cache.set.usda").touch()
+            (tmp_path / ".tmp-cache.set.usda").unlink()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert {revisions["size"](tmp_path) for _ in range(2000)} == {1000}
+    finally:
+        over.set()
+        writer.join()

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+import stat
 from pathlib import Path
 
 MOST_LINES = 30
@@ -26,8 +27,14 @@ def found(out):
 
 
 def size(revision):
-    """Return the bytes that a revision takes on disk."""
-    return sum(path.stat().st_size for path in Path(revision).rglob("*") if path.is_file() and not path.is_symlink())
+    """Return the bytes that a revision takes on disk; files come and go meanwhile where a cook writes it."""
+    total = 0
+    for folder, _, names in os.walk(revision):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                facts = os.lstat(os.path.join(folder, name))
+                total += facts.st_size if stat.S_ISREG(facts.st_mode) else 0
+    return total
 
 
 def differences(one, other):
