@@ -88,7 +88,8 @@ HERO = ("settings.cell_size=0.003", "settings.end=60", "melt.time_scale=0.5")
 FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)}
 """Frames of the strips of docs/first_movies.md."""
 BY_HAND = {
-    "blender_nodes.png": ("mpm_nodes/hosts/blender_addon/operators.py", r"def start_graph.*?\n\n\n"),
+    "blender_dialog.jpg": ("mpm_nodes/hosts/blender_addon/quick_operators.py", r"class MPM_OT_quick_dialog.*?\n\n\n"),
+    "blender_nodes.jpg": ("mpm_nodes/hosts/blender_addon/operators.py", r"def start_graph.*?\n\n\n"),
 }
 """Pictures of a window: what they show, and where it stands there."""
 OF_THE_EDITOR = {
