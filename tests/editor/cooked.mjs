@@ -82,6 +82,7 @@ try {
   await page.locator(".crumbs button").first().click();
   await page.locator(".over.top select").first().selectOption("r002");
   await page.waitForFunction(() => document.querySelectorAll(".card.heated").length < 5);
+  await page.locator('.stage[data-frame="3"]').waitFor();
 
   // a cache that is removed while it is shown
   rmSync(`${folder}/shot_cache`, { recursive: true });
