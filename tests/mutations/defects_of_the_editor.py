@@ -177,4 +177,11 @@ DEFECTS = (
         "np.minimum(array // steps * steps, 65_535)",
         f"{_PREVIEW}::test_a_preview_holds_what_the_cook_holds",
     ),
+    Defect(
+        "a resumed cook forgets what was taken before",
+        "mpm_nodes/editor/times.py",
+        "found = kept_times(files, revision)",
+        'found = {"nodes": {}, "stages": {}}',
+        "tests/editor/test_times.py::test_times_are_kept_and_a_resumed_cook_adds_to_them",
+    ),
 )
