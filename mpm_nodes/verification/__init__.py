@@ -47,6 +47,7 @@ _MODULES = (
     "bodies",
     "rigid_bodies",
     "rigid_contacts",
+    "held_balls",
     "implicit",
     "implicit_contact",
     "implicit_flow",

@@ -98,9 +98,9 @@ class FloatingBalls(VerificationProblem):
     Scene: balls of a tenth, half and nine tenths of the density of water, without friction, in a box of 20 x 20 cells filled 10
         cells deep, from near where they float; damped for 1 s, then free for 1 s; means over the last half.
     Exact: Archimedes: the share below the level, as the water stands away from the ball, is the ratio of the densities.
-    Tolerance: of half the ball 5 %; 0.03 of the ball else. Water pushes a still ball of 3, 4 and 5 cells up by 0.91, 0.94 and
-        0.95 of its buoyancy, so that small balls lie too deep: one of half the density misses at 3 cells, those of nine tenths
-        do at 3 and 4.
+    Tolerance: of half the ball 5 %; 0.03 of the ball else. Water pushes a still ball of 3, 4 and 5 cells up by 0.91, 0.92 and
+        0.96 of its buoyancy (`held_balls`), so that small balls lie too deep: one of half the density misses at 3 cells, those
+        of nine tenths do at 3 and 4.
     """
 
     name = "floating_balls"
