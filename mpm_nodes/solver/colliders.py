@@ -416,7 +416,8 @@ class ColliderSet(Store):
     def collide_particles(self, particles: ParticleStore, tells: bool = False) -> tuple[np.ndarray, ...]:
         """Apply bodies and walls to the particles' paths, but those that clamp; delete those beyond a deleting wall.
 
-        Bodies whose friction varies rub on the grid alone. Returns, with `tells`, what `lost_on_paths` does.
+        Bodies whose friction varies rub on the grid alone. Returns, with `tells`, what particles lost: nearest, place and
+        momentum of `LostOnPaths`.
         """
         doomed, free = np.zeros(particles.count if self.walls.deletes else 0, np.uint8), self._free
         walls, bodies = self.shapes()
@@ -436,9 +437,10 @@ class ColliderSet(Store):
         )
         lost: tuple[np.ndarray, ...] = ()
         if before is not None:
-            lost = lost_on_paths(particles, before, self._dt, self.distances_of_all)
-        if self.rigid is not None:
-            kick(self.rigid, *lost)
+            found = lost_on_paths(particles, before, self._dt, self.distances_of_all)
+            if self.rigid is not None:
+                found = kick(self.rigid, particles, before, found)
+            lost = found.nearest, found.place, found.momentum
         if doomed.any():
             particles.delete(doomed.astype(bool))
         return lost

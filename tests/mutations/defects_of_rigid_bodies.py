@@ -36,6 +36,20 @@ DEFECTS = (
         "what particles lose on their paths is lost", _COUPLING, "(mass * (before[:, met] - now)).T", "(0.0 * now).T", _MOMENTUM
     ),
     Defect(
+        "a body is given all that particles lose on their paths, however light it is",
+        _COUPLING,
+        "if (share < 1.0).any():",
+        "if (share < 0.0).any():",
+        f"{_TESTS}::test_a_thin_plate_in_matter_is_not_thrown[0.0-10.0]",
+    ),
+    Defect(
+        "a body is given what particles would have lost by a greater share",
+        _COUPLING,
+        "lost.momentum[mine] = _lost(particles, before, moved)",
+        "",
+        f"{_TESTS}::test_a_thin_plate_in_matter_is_not_thrown[0.0-10.0]",
+    ),
+    Defect(
         "contacts act at their nodes",
         _COUPLING,
         "arm = places_of_contacts(grid, node, image, ratio) - centre",

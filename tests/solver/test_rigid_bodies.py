@@ -31,6 +31,7 @@ from mpm_nodes.verification.rigid_bodies import (
     SphereInViscousBath,
     bodies_of,
     rigid,
+    whole,
 )
 from mpm_nodes.verification.rigid_contacts import BodiesInHollows, MovingSurfaces
 
@@ -116,6 +117,21 @@ def test_a_light_body_is_carried_without_swinging(substeps):
         run.step(dt)
         heights.append(bodies_of(run).world.twists()[0, 1])
     assert np.diff(heights).min() > -0.05 and 0.9 < heights[-1] <= max(heights) < 1.1
+
+
+@pytest.mark.parametrize("density", [10.0, 100.0, 1000.0])
+@pytest.mark.parametrize("speed", [0.0, 1.0])
+def test_a_thin_plate_in_matter_is_not_thrown(density, speed):
+    """Particles that cross a plate of a tenth of a cell do not make it faster than they are, and momentum is kept."""
+    plate = rigid(collide_box(FIRST, centre=(0.16, 0.12, 0.15), size=(0.2, 0.01, 0.2)), density)
+    run = SubstepSolver(cube(JELLY), cell_size=0.1, dtype=np.float64, colliders=[plate], gravity=(0.0, 0.0, 0.0))
+    run.particles.pack("velocity", run.particles.unpack("velocity") + [0.0, -speed, 0.3])
+    before, fastest = whole(run)[0], 0.0
+    for _ in range(60):
+        run.step(2e-3)
+        fastest = max(fastest, float(np.linalg.norm(bodies_of(run).world.twists()[0, :3])))
+    assert fastest < 1.1 * np.hypot(speed, 0.3)
+    assert whole(run)[0] == pytest.approx(before, abs=1e-11 * np.abs(before).max())
 
 
 @pytest.mark.parametrize("substeps", ["explicit_apic", "implicit_apic", "incompressible"])

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -69,6 +70,22 @@ class RigidContacts:
     held: np.ndarray
 
 
+class LostOnPaths(NamedTuple):
+    """What particles lost that met bodies and walls on their paths.
+
+    Attributes:
+        met: The particles, shape (m,).
+        nearest: The collider or wall that is nearest to each, shape (m,).
+        place: Where it then is, shape (m, 3) [m].
+        momentum: What it lost, shape (m, 3) [N s].
+    """
+
+    met: np.ndarray
+    nearest: np.ndarray
+    place: np.ndarray
+    momentum: np.ndarray
+
+
 def meet(bodies: RigidBodies, grid: GridStore, found: ContactList, respond: Callable[[], None], given: np.ndarray) -> None:
     """Meet all contacts of a substep, those with rigid bodies so that these move on by what they are given.
 
@@ -114,7 +131,7 @@ def meet(bodies: RigidBodies, grid: GridStore, found: ContactList, respond: Call
 
 def lost_on_paths(
     particles: ParticleStore, before: np.ndarray, dt: float, distances_at: Callable[[np.ndarray], np.ndarray]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> LostOnPaths:
     """Return what particles lost that met bodies and walls on their paths.
 
     Args:
@@ -123,28 +140,54 @@ def lost_on_paths(
         dt: The substep [s].
         distances_at: Returns the distances of places, shape (m, 3) [m], from all colliders and walls, shape
             (m, colliders + walls) [m].
-
-    Returns:
-        The collider or wall that is nearest to each of them, shape (m,), where it then is, shape (m, 3) [m], and the momentum,
-        shape (m, 3) [N s].
     """
     met = np.flatnonzero((particles.rows("velocity") != before).any(axis=0))
     if not len(met):
-        return np.zeros(0, np.int64), np.zeros((0, 3)), np.zeros((0, 3))
-    now = particles.rows("velocity")[:, met].astype(np.float64)
-    mass = particles.rows("mass")[0, met].astype(np.float64)
-    place = particles.places_of(met) + dt * now.T
-    return distances_at(place).argmin(axis=1), place, (mass * (before[:, met] - now)).T
+        return LostOnPaths(met, np.zeros(0, np.int64), np.zeros((0, 3)), np.zeros((0, 3)))
+    place = particles.places_of(met) + dt * particles.rows("velocity")[:, met].astype(np.float64).T
+    return LostOnPaths(met, distances_at(place).argmin(axis=1), place, _lost(particles, before, met))
 
 
-def kick(bodies: RigidBodies, nearest: np.ndarray, place: np.ndarray, lost: np.ndarray) -> None:
-    """Give the bodies what `lost_on_paths` returned."""
-    if not len(nearest):
-        return
-    mine = np.isin(nearest, bodies.world.places)
-    body = np.searchsorted(bodies.world.places, nearest[mine])
-    arm = place[mine] - bodies.world.centres()[body]
-    bodies.world.kick(impulses_on_bodies(body, arm, lost[mine], len(bodies.world.places)))
+def _lost(particles: ParticleStore, before: np.ndarray, met: np.ndarray) -> np.ndarray:
+    """Return the momentum that particles have lost, shape (m, 3) [N s]."""
+    mass, now = (particles.rows(name)[:, met].astype(np.float64) for name in ("mass", "velocity"))
+    return np.asarray((mass * (before[:, met] - now)).T)
+
+
+def kick(bodies: RigidBodies, particles: ParticleStore, before: np.ndarray, lost: LostOnPaths) -> LostOnPaths:
+    """Give the bodies what particles lost on their paths, and return what they then have lost.
+
+    Paths are met as if bodies were infinitely heavy. A body that is lighter than what meets it in a substep would be thrown: with
+    e_p = sum m |dv|^2 of its particles and e_b = P . W P of their impulse P, it is given the share min(1, e_p / e_b), and they keep
+    the rest. Kinetic energy then never grows: it changes by - s e_p + s^2 (e_p + e_b) / 2 at most.
+
+    Args:
+        bodies: The bodies.
+        particles: The particles, with the velocities that they have now; changed.
+        before: Velocities that they had, shape (3, n) [m/s].
+        lost: What `lost_on_paths` returned.
+    """
+    places = bodies.world.places
+    mine = np.flatnonzero(np.isin(lost.nearest, places))
+    if not len(mine):
+        return lost
+    body = np.searchsorted(places, lost.nearest[mine])
+    arm = lost.place[mine] - bodies.world.centres()[body]
+    impulses = impulses_on_bodies(body, arm, lost.momentum[mine], len(places))
+    inverse = bodies.world.inverse_masses().reshape(len(places), 6, len(places), 6)
+    of_bodies = np.einsum("bi,bibj,bj->b", impulses, inverse, impulses)
+    mass = particles.rows("mass")[0, lost.met[mine]].astype(np.float64)
+    of_particles = np.bincount(body, (lost.momentum[mine] ** 2).sum(axis=1) / mass, len(places))
+    share = np.minimum(of_particles / np.maximum(of_bodies, np.finfo(float).tiny), 1.0)[body]
+    if (share < 1.0).any():
+        velocity, moved = particles.rows("velocity"), lost.met[mine]
+        velocity[:, moved] = np.where(
+            share < 1.0, before[:, moved] + share * (velocity[:, moved] - before[:, moved]), velocity[:, moved]
+        )
+        lost.momentum[mine] = _lost(particles, before, moved)
+        impulses = impulses_on_bodies(body, arm, lost.momentum[mine], len(places))
+    bodies.world.kick(impulses)
+    return lost
 
 
 def _nodes_of(places: np.ndarray, count: int) -> np.ndarray:
