@@ -15,8 +15,8 @@ DEFECTS = (
     Defect(
         "quick matter that is added brings a second ground",
         "mpm_nodes/hosts/blender_addon/quick.py",
-        'node_of(tree, "collide_plane") is not None)',
-        'node_of(tree, "collide_plane") is None)',
+        'first_of(tree, "collide_plane") is not None)',
+        'first_of(tree, "collide_plane") is None)',
         "tests/hosts/test_blender_quick_ways.py::test_matter_of_two_quick_calls_meets_in_one_graph",
     ),
     Defect(
