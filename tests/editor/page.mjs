@@ -96,6 +96,19 @@ try {
   found.wiresAgain = await wires();
   await node("ball").locator(".badge.error").waitFor({ state: "detached", timeout: 20000 });
 
+  // what sets how it is computed is folded away until the graph gives some of it
+  const longest = knob("dt_max").locator("input").first();
+  await node("fall").locator(".card-head").click();
+  found.folded = [await longest.isVisible()];
+  await page.locator(".folded > summary", { hasText: "Advanced" }).click();
+  await longest.fill("0.004");
+  await longest.press("Enter");
+  await node("ground").locator(".card-head").click();
+  await node("fall").locator(".card-head").click();
+  found.folded.push(await longest.isVisible());
+  await page.locator(".flow").focus();
+  await page.keyboard.press("Control+z");
+
   // copy and paste as text
   await page.keyboard.press("Escape");
   await node("ground").locator(".card-head").click();

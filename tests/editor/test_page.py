@@ -42,7 +42,7 @@ def test_a_graph_is_edited_cooked_and_looked_at(found, project):
     assert "Sources takes Particles" in found["refused"] and found["stillWires"] == 4
     assert found["wired"] == 5 and found["saved"]["forces"] == ["wind"] and found["placed"]
     assert found["ledTo"] == "ball" and "has no wire" in found["problem"]
-    assert found["wiresAgain"] == 5
+    assert found["wiresAgain"] == 5 and found["folded"] == [False, True]
     assert found["copied"]["format"] == GRAPH["format"] and list(found["copied"]["nodes"]) == ["ground"]
     assert found["stages"] == 14 and found["own"] == {"flip_fraction": 0.9} and found["preset"] == "default"
     assert found["keptOther"] == {"other": 1}

@@ -6,6 +6,8 @@ export interface Range { min: number | null; max: number | null; soft_min: numbe
 export interface Knob {
   name: string; label: string; kind: string; default: Json; required: boolean; unit: string; range: Range | null; doc: string;
   menu: { value: Json; label: string }[]; size: number; optional: boolean; keyable: boolean; element?: string;
+  /** Of nodes: whether it sets how something is computed, and not what happens. */
+  advanced?: boolean;
 }
 
 export interface Input { name: string; label: string; type: string; accepts: string[]; optional: boolean; many: boolean; doc: string }

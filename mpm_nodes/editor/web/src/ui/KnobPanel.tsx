@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { Problem } from "../api";
 import { boxesOf, colourOf } from "../model/annotations";
 import * as g from "../model/graph";
@@ -33,7 +33,13 @@ export function KnobPanel() {
   }
   const entry = g.entryOf(graph, name), kind = kindLookup(s)(name), values = g.knobsOf(entry), problems = problemsOf(s, name), depth = s.level.length;
   const known = new Set(kind?.knobs.map((knob) => knob.name)), rest = Object.keys(values).filter((each) => !known.has(each));
+  const [plain, advanced] = [false, true].map((folded) => kind?.knobs.filter((knob) => (knob.advanced === true && knob.kind !== "substeps") === folded) ?? []) as [Knob[], Knob[]];
   const about = (knob: string) => problems.filter((each) => placeOf(each)[depth + 1] === knob);
+  const wanted = (knob: Knob) => Object.hasOwn(values, knob.name) || s.focusKnob === knob.name || about(knob.name).length > 0;
+  const row = (knob: Knob) => (
+    <KnobRow key={`${name}.${knob.name}`} knob={knob} value={values[knob.name]} problems={about(knob.name)} focused={s.focusKnob === knob.name} readOnly={!own} node={name}
+      onChange={(value, apart) => store.setKnob(name, knob.name, value, apart)} />
+  );
   const ports = problems.filter((each) => !known.has(placeOf(each)[depth + 1] ?? "-"));
   return (
     <aside className="knobs" aria-label={`Knobs of ${name}`}>
@@ -43,15 +49,20 @@ export function KnobPanel() {
       {!own && <p className="note">A preset is not changed here.</p>}
       {ports.map((each, n) => <ProblemLine key={n} problem={each} />)}
       <label className="check"><input type="checkbox" checked={entry.bypass === true} disabled={!own} onChange={(event) => editGraph((each) => g.setField(each, name, "bypass", event.target.checked))} /> Bypass <kbd>{keyOf("bypass", s.keymap)}</kbd></label>
-      {kind?.knobs.map((knob) => (
-        <KnobRow key={`${name}.${knob.name}`} knob={knob} value={values[knob.name]} problems={about(knob.name)} focused={s.focusKnob === knob.name} readOnly={!own} node={name}
-          onChange={(value, apart) => store.setKnob(name, knob.name, value, apart)} />
-      ))}
+      {plain.map(row)}
+      {advanced.length > 0 && <Folded key={`${name}/advanced`} title="Advanced" needed={advanced.filter(wanted).map((knob) => knob.name === s.focusKnob ? `to ${knob.name}` : knob.name).join()}>{advanced.map(row)}</Folded>}
       {rest.map((each) => <div className="knob" key={each}><div className="knob-head"><label>{each}</label><small>not known here</small></div><JsonField value={values[each]} readOnly={!own} label={each} onChange={(value) => store.setKnob(name, each, value)} /></div>)}
       {own && <div className="comment-field">Colour<Swatches colour={colourOf(entry)} none="As its category" disabled={!own} onChoose={(colour) => editGraph((each) => g.setColour(each, [name], colour))} /></div>}
       <label className="comment-field">Comment<textarea rows={2} value={typeof entry.comment === "string" ? entry.comment : ""} readOnly={!own} onChange={(event) => editGraph((graphNow) => g.setField(graphNow, name, "comment", event.target.value), `${name}/comment`)} /></label>
     </aside>
   );
+}
+
+/** What sets how it is computed, folded away until something in it is needed: a value of the graph's, or the way to a problem. */
+function Folded({ title, needed, children }: { title: string; needed: string; children: ReactNode }) {
+  const [open, setOpen] = useState(needed !== ""), [before, setBefore] = useState(needed);
+  if (needed !== before) { setBefore(needed); if (needed) setOpen(true); } // before it is drawn, so that what is within can take the focus
+  return <details className="folded" open={open} onToggle={(event) => setOpen(event.currentTarget.open)}><summary>{title}</summary>{children}</details>;
 }
 
 function NameField({ name, readOnly }: { name: string; readOnly: boolean }) {
@@ -177,7 +188,11 @@ function Substeps({ id, value, readOnly, node, knob, onChange }: FieldProps) {
       </select>
       {node && <button onClick={() => store.dive([node, knob.name])}>Show its stages</button>}
       {preset && <p className="doc">{preset.doc}</p>}
-      {preset?.parameters.map((each) => <KnobRow key={each.name} knob={{ ...each, keyable: false }} value={given[each.name]} problems={[]} focused={false} readOnly={readOnly} onChange={(now) => set(each.name, now)} />)}
+      {preset && preset.parameters.length > 0 && (
+        <Folded key={preset.name} title="Settings" needed={Object.keys(given).join()}>
+          {preset.parameters.map((each) => <KnobRow key={each.name} knob={{ ...each, keyable: false }} value={given[each.name]} problems={[]} focused={false} readOnly={readOnly} onChange={(now) => set(each.name, now)} />)}
+        </Folded>
+      )}
     </div>
   );
 }
