@@ -69,6 +69,9 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     refuse_half_periodic(sides)
     warnings = unread(bodies, told.knobs["substeps"], wired, whole=not matter["untold"])
     warnings += [*weight_warnings(bodies, gravity), *inside_warnings(told)]
+    shortest, longest = (told.knobs[name] for name in ("dt_min", "dt_max"))
+    if shortest > longest:
+        warnings.append(f"solve.dt_min: {shortest:g} s is longer than dt_max, {longest:g} s, and holds; lower it, or raise dt_max")
     asleep = told.total("active", "sleeps") > 0
     if asleep and updated:
         warnings.append("solve.active: an update changes what sleeps, and does not wake it; let it act where matter moves")

@@ -12,6 +12,8 @@ from mpm_nodes.data import MpmNodesError, StepContext
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.graph.plan.plan import plan_graph
+from mpm_nodes.graph.plan.preflight import estimate, warnings_of
 from mpm_nodes.graph.reports.problems import GraphError
 from mpm_nodes.solver.divergence import SimulationDiverged
 from mpm_nodes.solver.stages.gather import flip_share
@@ -350,3 +352,15 @@ def test_the_share_of_flip_damps_by_time():
     halves = flip_share(dataclasses.replace(step, dt=1e-4), 0.9, False)
     assert halves < 1.0 and flip_share(step, 0.9, False) == pytest.approx(halves**2)
     assert flip_share(StepContext(dt=1e-5, cell_size=1.6e-3), 0.95, False) == pytest.approx(0.95)
+
+
+def test_a_least_step_above_the_longest_is_told_before_the_cook():
+    """dt_min counts then, so that dt_max would do nothing without a word."""
+
+    def warned(**knobs: float) -> list[str]:
+        return [text for _, text in warnings_of(estimate(plan_graph(shot(**knobs)), 1)) if "dt_min" in text]
+
+    assert warned(dt_min=2e-3, dt_max=1e-3) == [
+        "solve.dt_min: 0.002 s is longer than dt_max, 0.001 s, and holds; lower it, or raise dt_max"
+    ]
+    assert warned(dt_min=1e-3, dt_max=1e-3) == []
