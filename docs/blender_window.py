@@ -53,9 +53,9 @@ def _steps() -> Iterator[float]:
     _show_tab(view)
     yield 1.0
     with _within(window, view):
-        bpy.ops.mpm_nodes.quick_dialog("INVOKE_DEFAULT", way="POUR")
+        bpy.ops.mpm_nodes.quick_dialog("INVOKE_DEFAULT", preset="honey", way="POUR")
     yield 2.0
-    _take("blender_dialog.jpg", (900, 620, 500, 60))
+    _take("blender_dialog.jpg", (900, 740, 500, 60))
     subprocess.run(["xdotool", "key", "Escape"], check=True)
     yield 1.0
     window.workspace = bpy.data.workspaces["Geometry Nodes"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from mpm_nodes.editor.quick import PICTURES, quick_names, quick_setups
+from mpm_nodes.editor.quick import FOLDER, quick_names
 
 DOCS = Path(__file__).resolve().parent
 SAMPLES = DOCS.parent / "samples"
@@ -52,15 +52,11 @@ def thumbnail(path: Path) -> Image.Image:
 
 def quick_tiles() -> None:
     """Cut the sheet of the quick presets into tiles, in its order."""
-    PICTURES.mkdir(exist_ok=True)
-    offered = {each["name"] for each in quick_setups()}
     with Image.open(DOCS / "blender_quick.jpg") as sheet:
         for place, name in enumerate(quick_names()):
             left, top = place % ACROSS * TILE[0], place // ACROSS * TILE[1]
-            if name not in offered:
-                continue
             tile = sheet.crop((left + MATTER[0], top + MATTER[1], left + MATTER[2], top + MATTER[3]))
-            tile.resize(SMALL, Image.Resampling.LANCZOS).save(PICTURES / f"{name}.jpg", quality=80, optimize=True)
+            tile.resize(SMALL, Image.Resampling.LANCZOS).save(FOLDER / f"{name}.jpg", quality=80, optimize=True)
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from mpm_nodes.editor.drafts import Drafts
 from mpm_nodes.editor.frames import FrameReader
 from mpm_nodes.editor.previews import PREFIX, preview, preview_of, previews
 from mpm_nodes.editor.project import Project, check_graph, samples
-from mpm_nodes.editor.quick import PICTURES, quick_graph, quick_setups
+from mpm_nodes.editor.quick import FOLDER, quick_graph, quick_setups
 from mpm_nodes.editor.times import keep_times, kept_times, times_of
 from mpm_nodes.graph.document.entries import pretty
 from mpm_nodes.graph.files.folder import Folder
@@ -141,7 +141,7 @@ class Calls:
     def picture(self, given: dict[str, Any]) -> bytes:
         """Return the picture of a packaged sample, or with `of` "quick" of a quick setup."""
         name, quick = _text(given, "name"), given.get("of") == "quick"
-        path = (PICTURES if quick else samples_folder() / "pictures") / f"{name}.jpg"
+        path = (FOLDER if quick else samples_folder() / "pictures") / f"{name}.jpg"
         if name not in ({each["name"] for each in quick_setups()} if quick else samples()) or not path.is_file():
             raise Refused(404, "there is no such picture")
         return path.read_bytes()

@@ -15,11 +15,10 @@ import mpm_nodes
 from mpm_nodes.data import InputError
 from mpm_nodes.regular_files import shown
 
-__all__ = ["PICTURES", "quick_graph", "quick_names", "quick_setups"]
+__all__ = ["FOLDER", "quick_graph", "quick_names", "quick_setups"]
 
 FOLDER = Path(mpm_nodes.__file__).parent / "hosts" / "blender_addon" / "quick"
-PICTURES = Path(__file__).parent / "pictures"
-"""A picture of each preset: its matter dropped on a head, in Blender."""
+"""The presets, each with a picture: its matter dropped on a head, in Blender."""
 CELLS = 10.0
 """Cells along an edge of the box: some 8,000 particles, whose first frames are there within seconds."""
 

@@ -49,7 +49,7 @@ def extension_files(spec: Mapping[str, Any] | None = None) -> dict[str, bytes]:
 
         spec = host_spec()
     files = {path.name: path.read_bytes() for path in FOLDER.glob("*.py")}
-    files |= {f"quick/{path.name}": path.read_bytes() for path in (FOLDER / "quick").glob("*.json")}
+    files |= {f"quick/{path.name}": path.read_bytes() for path in (FOLDER / "quick").iterdir() if path.suffix in (".json", ".jpg")}
     files["blender_manifest.toml"] = manifest().encode()
     files["spec.json"] = (json.dumps(spec, indent=1, ensure_ascii=False) + "\n").encode()
     files["LICENSE"] = _licence()

@@ -19,7 +19,7 @@ LABELS: dict[str, tuple[str, str]] = {
     "dt_min": ("Shortest Substep", "Smallest dt"),
     "elastic_cfl": ("Wave Cells a Substep", "Courant number of elastic waves"),
     "flow_index": ("Thickens When Stirred", "Flow index"),
-    "fps": ("Frames a Second", "Frame rate"),
+    "fps": ("Frame Rate", "Frames a second"),
     "friction_angle": ("Steepest Slope", "Angle of inner friction"),
     "half": ("16-Bit Volumes", "Half precision"),
     "held": ("Holds Temperature", "Dirichlet condition"),

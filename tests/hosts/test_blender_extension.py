@@ -33,6 +33,12 @@ for _ in range(2):
     addon_utils.enable("bl_ext.user_default.mpm_nodes", default_set=True)
     counts.append(known())
 answer["counts"] = counts
+from bl_ext.user_default.mpm_nodes import quick_pictures
+for name in [*quick_presets.found()[0], "nothing", "honey"]:
+    quick_pictures.icon(name)
+loaded = quick_pictures.LOADED["pictures"]
+answer["pictures"] = {os.path.basename(path): list(picture.image_size) for path, picture in loaded.items()}
+answer["presets"] = list(quick_presets.found()[0])
 answer["heavy"] = sorted({"numba", "pxr", "mpm_nodes"} & set(sys.modules))
 """
 
@@ -126,6 +132,7 @@ def test_it_registers_twice():
     assert seen["counts"] == [on, off, on, off, on] and off == [0, 0]
     assert on[0] == len(registry.nodes()) + len(registry.stages()) + 2 and on[1] >= 16
     assert seen["heavy"] == []
+    assert seen["pictures"] == {f"{name}.jpg": [216, 144] for name in seen["presets"]}
 
 
 def test_every_node_and_knob_of_the_registry_is_offered():

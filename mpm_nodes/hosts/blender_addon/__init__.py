@@ -18,6 +18,7 @@ from . import (
     places,
     point_materials,
     quick_operators,
+    quick_pictures,
     sockets,
     substep_operators,
     trees,
@@ -57,6 +58,7 @@ def register():
     for cls in CLASSES:
         bpy.utils.register_class(cls)
     quick_operators.register()
+    quick_pictures.register()
     guides.register()
     interface.register()
     bpy.app.handlers.load_pre.append(cook.before_load)
@@ -80,6 +82,7 @@ def unregister():
     bpy.app.handlers.load_pre.remove(cook.before_load)
     interface.unregister()
     guides.unregister()
+    quick_pictures.unregister()
     quick_operators.unregister()
     for cls in reversed(CLASSES):
         bpy.utils.unregister_class(cls)

@@ -2,7 +2,7 @@
 
 import bpy
 
-from . import cook, looks, problems, quick_operators, quick_presets
+from . import cook, looks, problems, quick_operators, quick_pictures, quick_presets
 from .nodes import MpmSubstepState, broken
 from .operators import tree_of
 from .specification import STAGES, categories
@@ -151,14 +151,16 @@ class MPM_PT_quick(bpy.types.Panel):
     def draw(self, context):
         """Draw a button for each preset, and what the graphs that cook say."""
         layout, chosen = self.layout, context.window_manager
-        presets, faults = quick_presets.found(quick_operators.own_folder())
+        own = quick_operators.own_folder()
+        presets, faults = quick_presets.found(own)
         layout.prop(chosen, "mpm_nodes_particles")
         row = layout.row()
         row.prop(chosen, "mpm_nodes_ground")
         row.prop(chosen, "mpm_nodes_guides")
-        grid = layout.grid_flow(columns=3, even_columns=True, align=True)
+        grid = layout.grid_flow(columns=2, even_columns=True, align=True)
         for name, document in presets.items():
-            grid.operator("mpm_nodes.quick", text=document["editor"]["quick"].get("label", name)).preset = name
+            label = document["editor"]["quick"].get("label", name)
+            grid.operator("mpm_nodes.quick", text=label, icon_value=quick_pictures.icon(name, own)).preset = name
         layout.operator("mpm_nodes.quick_dialog", text="More Options...")
         draw_text(layout, "\n".join(faults), True, 40)
         for tree in problems.graph_trees(bpy.data):

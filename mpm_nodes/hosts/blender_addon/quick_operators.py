@@ -6,7 +6,7 @@ import functools
 import bpy
 from mathutils import Vector
 
-from . import cook, environment, graph_file, history, problems, quick_presets, quick_ways, surfaces
+from . import cook, environment, graph_file, history, problems, quick_pictures, quick_presets, quick_ways, surfaces
 from .quick import QuickFault, make, moving, unheard
 from .steps import Stepwise
 from .trees import GRAPH_TREE
@@ -189,6 +189,9 @@ class MPM_OT_quick_dialog(QuickChoices, bpy.types.Operator):
     def draw(self, _context):
         """Draw what counts for the way that is chosen."""
         layout = self.layout
+        picture = quick_pictures.icon(self.preset, own_folder())
+        if picture:
+            layout.template_icon(picture, scale=6.0)
         layout.prop(self, "preset")
         layout.row().prop(self, "way", expand=True)
         if self.way == "DROP":
