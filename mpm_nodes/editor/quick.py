@@ -19,6 +19,8 @@ __all__ = ["FOLDER", "quick_graph", "quick_names", "quick_setups"]
 
 FOLDER = Path(mpm_nodes.__file__).parent / "hosts" / "blender_addon" / "quick"
 """The presets, each with a picture: its matter dropped on a head, in Blender."""
+LOOKS = {"honey": "syrup", "toothpaste": "paste", "wet_sand": "wet_sand"}
+"""Looks of presets whose label ends in none (see `mpm_nodes.materials.looks`): what falls looks like the picture."""
 CELLS = 10.0
 """Cells along an edge of the box: some 8,000 particles, whose first frames are there within seconds."""
 
@@ -66,6 +68,11 @@ def quick_graph(name: str) -> dict[str, Any]:
             entry["type"] = "emit_box"
             entry["knobs"] = {"size": [size] * 3, "centre": [0.0, size, 0.0], **entry.get("knobs", {})}
         entry.pop("editor", None)
+    if name in LOOKS:
+        for entry in nodes.values():
+            given = entry.get("inputs", {})
+            given.update({port: "looks" for port, wire in given.items() if wire == "motion.particles"})
+        nodes["looks"] = {"type": "set_looks", "knobs": {"looks": [LOOKS[name]]}, "inputs": {"particles": "motion.particles"}}
     document["nodes"] = nodes
     document["settings"] = {**document["settings"], "cell_size": float(f"{size / CELLS:.3g}")}
     return document

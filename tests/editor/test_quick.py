@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from mpm_nodes.commands.validate import needs_of
+from mpm_nodes.data import Material
 from mpm_nodes.editor.quick import FOLDER, quick_graph, quick_setups
 from mpm_nodes.graph.document.document import load_graph
+from mpm_nodes.materials.looks import LOOKS, look_of
 
 NAMES = [each["name"] for each in quick_setups()]
 
@@ -34,6 +37,20 @@ def test_a_setup_is_whole_and_small(name):
     assert not any("editor" in entry for entry in document["nodes"].values()) and "editor" not in document
     found = needs_of(lambda: load_graph(document))
     assert found["problems"] == [] and 4_000 < found["needs"]["particles"] < 12_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_setup_looks_like_its_picture(name):
+    """Its colour in the view is near that of the preset in Blender, not that of water, nor of matter that nobody named."""
+    nodes = quick_graph(name)["nodes"]
+    labels = [(entry["type"], entry["knobs"]["label"]) for entry in nodes.values() if "label" in entry.get("knobs", {})]
+    named = [look_of(Material(kind.removeprefix("material_"), {}, 1000.0, label)) for kind, label in labels]
+    looks = nodes["looks"]["knobs"]["looks"] if "looks" in nodes else named
+    wanted = json.loads((FOLDER / f"{name}.json").read_text())["editor"]["quick"]["look"]["Base Color"][:3]
+    for look in looks:
+        assert np.linalg.norm(np.array(LOOKS[look].colour) ** (1 / 2.2) - np.array(wanted) ** (1 / 2.2)) < 0.25, look
+    readers = [entry["inputs"]["particles"] for entry in nodes.values() if entry["type"] in ("surface_particles", "write_cache")]
+    assert set(readers) == {"looks" if "looks" in nodes else "motion.particles"}
 
 
 def test_a_name_that_is_taken_is_left_alone(page, project):
