@@ -19,7 +19,7 @@ def test_a_graph_is_wired_and_dressed_by_hand(found):
     assert found["into"] == "Into the wire from ball to fall" and found["offered"] > 5 and found["through"] == [1, True]
     assert found["room"][0] >= 240 and found["room"][1] >= 480
     assert found["overlapping"] == 0
-    assert found["dropped"] == [["set_attribute"], ["ball"]] and found["afterUndo"] == 4
+    assert found["dropped"] == [["set_attribute"], ["ball"]] and found["afterUndo"] == [4, 0]
     ((dot,),) = (places.values() for places in found["dots"].values())
     assert len(dot) == 1 and found["wire"] == ["ball"]
     (frame,) = found["frame"]

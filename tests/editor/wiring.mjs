@@ -63,6 +63,7 @@ try {
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => document.querySelectorAll(".card").length === 6);
   const fresh = await page.locator(".knobs .name").inputValue();
+  const lay = await head(fresh).boundingBox();
   await drag(await centre(head(fresh)), await middle(wire), { before: async () => { await page.locator(".react-flow__edge.open").waitFor(); await picture("onto"); } });
   await page.waitForFunction(() => document.querySelectorAll(".react-flow__edge").length === 5);
   await save();
@@ -70,8 +71,9 @@ try {
   found.overlapping = await page.evaluate(() => [...document.querySelectorAll(".card")].map((card) => card.getBoundingClientRect()).flatMap((a, n, all) => all.slice(n + 1).filter((b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)).length);
   found.dropped = [file().nodes.fall.inputs.sources, Object.values(file().nodes[fresh].inputs).flat()];
   await undo();
-  found.afterUndo = await edges();
-  await undo(); await undo();
+  await page.waitForFunction(() => document.querySelectorAll(".react-flow__edge").length === 4);
+  found.afterUndo = [await edges(), Math.round((await head(fresh).boundingBox()).x - lay.x)];
+  await undo();
   await page.waitForFunction(() => document.querySelectorAll(".card").length === 5);
 
   // dots: an Alt click, a drag, a double click; the wire stays one between nodes

@@ -142,8 +142,9 @@ function Flow() {
     const onto = wireOf(open), [one] = dragged;
     setOpen("");
     if (dragged.every((node) => { const [dx, dy] = delta(node); return !dx && !dy; })) return;
-    drop(dragged);
-    if (onto && one.type === "card" && one.data.kind) { const { name: node, kind } = one.data; editGraph((each) => withRoom(g.inserted(each, onto, node, kind, kindOf, kinds), node, kind, onto, [Math.round(one.position.x), Math.round(-one.position.y)])); }
+    const gesture = onto ? `onto ${performance.now()}` : ""; // where it was put, and into what, are one step
+    drop(dragged, gesture);
+    if (onto && one.type === "card" && one.data.kind) { const { name: node, kind } = one.data; editGraph((each) => withRoom(g.inserted(each, onto, node, kind, kindOf, kinds), node, kind, onto, [Math.round(one.position.x), Math.round(-one.position.y)]), gesture); }
   };
 
   /** Keep where the arrow keys have moved nodes. */
