@@ -4,6 +4,7 @@ import type { Spec } from "./model/spec";
 
 const token = location.hash.slice(1) || sessionStorage.getItem("token") || "";
 sessionStorage.setItem("token", token);
+if (location.hash.length > 1) sessionStorage.removeItem("graph"); // a new address: what it opens counts
 history.replaceState(null, "", location.pathname); // what is looked at over a shoulder is no key
 
 export class CallFault extends Error {

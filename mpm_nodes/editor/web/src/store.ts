@@ -49,7 +49,7 @@ let state: State = {
 const listeners = new Set<() => void>();
 
 export function get(): State { return state; }
-export function set(change: Partial<State>): void { state = { ...state, ...change }; for (const listener of listeners) listener(); watchDrafts(state); }
+export function set(change: Partial<State>): void { state = { ...state, ...change }; if (change.path !== undefined) sessionStorage.setItem("graph", change.path); for (const listener of listeners) listener(); watchDrafts(state); }
 export function useStore<T>(select: (state: State) => T): T {
   return useSyncExternalStore((listener) => { listeners.add(listener); return () => listeners.delete(listener); }, () => select(state));
 }
@@ -91,13 +91,20 @@ export async function begin(): Promise<void> {
     const [hello, spec] = await Promise.all([api.hello(), api.spec()]);
     if (spec.format !== SPEC_FORMAT || spec.version !== SPEC_VERSION) throw new Error("This page is of another version than the program; load it again.");
     const kinds = new Kinds(spec);
-    if (hello.graph) { set({ hello }); await open(hello.graph); }
+    const graph = (await lookedAt()) || hello.graph;
+    if (graph) { set({ hello }); await open(graph); }
     set({ hello, kinds });
-    if (hello.graph) await bringUpToDate();
+    if (graph) await bringUpToDate();
     followCook();
     followTabs();
     setInterval(lookAtDisk, 3000);
   } catch (error) { set({ fault: error instanceof Error ? error.message : String(error) }); }
+}
+
+/** Return the graph that this tab had open before the page was loaded again, "" where its file is gone. */
+async function lookedAt(): Promise<string> {
+  const last = sessionStorage.getItem("graph") ?? "";
+  return last && (await api.digest(last).catch(() => null))?.digest ? last : "";
 }
 
 export async function open(path: string, read = () => api.open(path)): Promise<void> {
