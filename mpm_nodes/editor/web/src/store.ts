@@ -364,7 +364,8 @@ export function cookFrom(frame: number): void {
 
 export function togglePlots(): void { set({ plots: !state.plots }); localStorage.setItem("plots", state.plots ? "open" : "closed"); }
 
-export function stop(): void { api.stop().catch(tell); set({ cook: { ...state.cook, status: "Stopping after this substep" } }); }
+const STOPPING = "Stopping after this substep";
+export function stop(): void { api.stop().catch(tell); set({ cook: { ...state.cook, status: STOPPING } }); }
 
 export async function lookForRevisions(): Promise<void> {
   const { path, digest } = state;
@@ -383,7 +384,7 @@ async function followCook(): Promise<void> {
       const told = await api.events(number, next, state.cook.running);
       if (told.cook !== number) {
         number = told.cook; next = 0;
-        set({ cook: { ...NO_COOK, number, path: told.path, running: !told.over, document: state.cook.path === told.path ? state.cook.document : null } });
+        set({ cook: { ...NO_COOK, number, path: told.path, running: !told.over, status: told.over ? "" : "Starting", document: state.cook.path === told.path ? state.cook.document : null } });
       }
       for (const event of told.events) { takeEvent(event); for (const hear of hearers) hear(event, state.cook); next = event.n + 1; }
       if (told.memory !== null) set({ cook: { ...state.cook, facts: { ...state.cook.facts, memory: told.memory } } });
@@ -398,6 +399,7 @@ const number = (value: Json | undefined) => (typeof value === "number" ? value :
 
 function takeEvent(event: CookEvent): void {
   const cook = { ...state.cook };
+  const now = (line: string) => { if (cook.status !== STOPPING) cook.status = line; };
   const log = (kind: string, line: string) => { cook.log = [...cook.log.slice(-199), { kind, text: line }]; };
   if (event.event === "plan") {
     cook.frames = event.frames as [number, number];
@@ -413,16 +415,16 @@ function takeEvent(event: CookEvent): void {
     cook.stages = new Map(cook.stages).set(node, now);
   } else if (event.event === "substep") {
     cook.facts = { ...cook.facts, frame: number(event.frame), substep: number(event.substep), dt: number(event.dt), limit: [text(event.limit), text(event.limit_material)].filter(Boolean).join(", "), particles: number(event.particles) };
-    cook.status = `Frame ${number(event.frame)} · substep ${number(event.substep)} · dt ${number(event.dt).toPrecision(3)} s · ${number(event.particles).toLocaleString("en")} particles`;
+    now(`Frame ${number(event.frame)} · substep ${number(event.substep)} · dt ${number(event.dt).toPrecision(3)} s · ${number(event.particles).toLocaleString("en")} particles`);
   } else if (event.event === "frame_done") {
     cook.last = number(event.frame);
     const left = number(event.seconds_left);
     cook.facts = { ...cook.facts, frame: cook.last, particles: number(event.particles), seconds: number(event.seconds), left, expected: undefined };
-    cook.status = `Frame ${cook.last} done · ${number(event.particles).toLocaleString("en")} particles${left ? ` · about ${Math.ceil(left)} s left` : ""}`;
+    now(`Frame ${cook.last} done · ${number(event.particles).toLocaleString("en")} particles${left ? ` · about ${Math.ceil(left)} s left` : ""}`);
     if (cook.frames) cook.share = (cook.last - cook.frames[0] + 1) / (cook.frames[1] - cook.frames[0] + 1);
   } else if (event.event === "pace") cook.facts = { ...cook.facts, expected: number(event.substeps_expected) };
   else if (event.event === "estimate") cook.facts = { ...cook.facts, needs: number(event.memory) };
-  else if (event.event === "compiling") cook.status = text(event.message);
+  else if (event.event === "compiling") now(text(event.message));
   else if (event.event === "error") {
     log("error", text(event.message));
     cook.failed = /^[^\s.,:]+(?=[.,:])/.exec(text(event.message))?.[0] ?? ""; // messages begin with the node

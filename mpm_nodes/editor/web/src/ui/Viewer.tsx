@@ -128,6 +128,7 @@ export function Viewer() {
     return () => window.removeEventListener("keydown", keys);
   }, [play.go, now, probed, modes.join(), JSON.stringify(places[0])]);
 
+  const cooks = cook.running && cook.path === path && (!revision || revision === cook.revision);
   const points = shown?.clouds.reduce((sum, cloud) => sum + cloud.count, 0) ?? 0, drawn = shown?.clouds.reduce((sum, cloud) => sum + cloud.shown, 0) ?? 0;
   const bar = (each: HTMLElement | null) => { each?.style.setProperty("width", `${scale.pixels}px`); };
   return (
@@ -135,7 +136,7 @@ export function Viewer() {
       <div className="stage" ref={host} tabIndex={0} onPointerDown={(event) => { down.current = [event.clientX, event.clientY]; }} onClick={pick} aria-label={shown ? `Frame ${now} of ${revision}: ${points.toLocaleString("en")} points` : "No frame is shown"}
         data-frame={shown?.frame} data-points={points} data-draft={shown ? isDraft(shown) : undefined} data-beside={beside?.frame} data-layers={shown?.shown.length}>
         {failed && <p className="hint">{failed}</p>}
-        {!failed && !revision && <p className="hint">Nothing is cooked yet: ▶ Cook shows frames here as they finish.</p>}
+        {!failed && !shown && (cooks ? <p className="hint">The first frame cooks; it is shown as soon as it is whole.</p> : !revision && <p className="hint">Nothing is cooked yet: ▶ Cook shows frames here as they finish.</p>)}
         {!failed && revision && play.empty && !cook.running && <p className="hint">{revision} has no whole frame: Resume goes on with it.</p>}
         {other && play.nothing && <p className="hint">{other.revision} has no whole frame yet: it is shown beside as soon as there is one.</p>}
         {other && beside && <Border compare={compare} share={share} setShare={setShare} names={[revision, other.path === path ? other.revision : `${other.path.replace(/\.json$/, "")} ${other.revision}`]} />}
