@@ -51,8 +51,16 @@ await drive(async ({ page, folder, found, url, node, head, typed, button, status
   found.centre = manifest("r002").graph.nodes.ball.knobs.centre[0];
 
   // stopped, resumed, and cooked again from the shown frame
+  await page.evaluate(() => { const line = document.querySelector(".status [role=status]"); window.said = []; new MutationObserver(() => window.said.push(line.textContent)).observe(line, { subtree: true, childList: true, characterData: true }); });
   await button("Stop").click();
   await status("Stopped on request").waitFor();
+  found.stopping = (await page.evaluate(() => window.said)).map((each) => /Stopping|Stopped/.test(each)).join().replace(/^(false,)*/, "");
+  const stage = await page.locator(".stage").boundingBox();
+  await page.locator(".menu > summary", { hasText: "Layers" }).click();
+  const menu = await page.locator(".menu-panel:visible").boundingBox();
+  found.menu = [menu.x >= stage.x, menu.x + menu.width <= stage.x + stage.width, menu.y + menu.height <= stage.y + stage.height];
+  await picture("menu");
+  await page.keyboard.press("Escape");
   await picture("stopped");
   const stopped = manifest("r002").frames[1];
   found.factsGone = await page.locator(".cook-facts").count();

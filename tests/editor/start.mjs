@@ -19,12 +19,16 @@ try {
   await page.emulateMedia({ colorScheme: "light" });
   await picture("start_light");
   await page.emulateMedia({ colorScheme: "dark" });
+  found.edge = await page.locator(".start").evaluate((each) => innerWidth - each.getBoundingClientRect().right);
+  // all that is said while it cooks, and before the first frame is there
+  await page.evaluate(() => { window.said = new Set(); new MutationObserver(() => { if (document.querySelector(".bar .stop")) for (const each of document.querySelectorAll(".status [role=status], .stage .hint")) window.said.add(each.textContent); }).observe(document.body, { subtree: true, childList: true, characterData: true }); });
   const begun = Date.now();
   await page.locator(".quick button", { hasText: "Jelly" }).click();
   await page.locator(".card b", { hasText: "motion" }).waitFor();
   found.unsaved = await page.locator(".unsaved").count();
   await page.locator('.stage[data-frame]:not([data-frame="1"])').waitFor({ timeout: 120000 });
   found.seconds = (Date.now() - begun) / 1000;
+  found.said = await page.evaluate(() => [...window.said]);
   found.points = Number(await page.locator(".stage").getAttribute("data-points"));
   await picture("quick");
   // it is seen whole where it has fallen to
@@ -42,6 +46,10 @@ try {
   await page.locator(".bar button", { hasText: "Stop" }).click({ timeout: 1000 }).catch(() => {}); // where it is not over
   await page.locator(".bar button", { hasText: "Resume" }).waitFor({ timeout: 60000 });
   found.written = JSON.parse(readFileSync(`${folder}/jelly.json`, "utf-8")).nodes.body.type;
+
+  // loaded again, the page shows what it showed
+  await page.reload();
+  await page.locator(".card b", { hasText: "motion" }).waitFor();
 
   // artists' words
   await page.locator(".flow").focus();

@@ -32,6 +32,8 @@ def test_a_cook_is_followed_branched_and_resumed(found):
     assert "Cooks with [0, 0.3, 0]" in found["atKnob"] and "Branch from frame" in found["atKnob"] and found["elsewhere"] == 1
     assert found["taken"]["from"] == "r001" and found["taken"]["last"] == found["branchedAt"] - 1
     assert found["centre"] == 0.05
+    assert set(found["stopping"].split(",")) == {"true"}
+    assert found["menu"] == [True, True, True]
     assert found["factsGone"] == 0 and found["resumed"] == ["r002", True]
     assert found["endThen"] == found["end"] > 7
     assert found["again"]["from"] == "r001" and found["again"]["last"] == 4

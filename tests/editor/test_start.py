@@ -22,6 +22,8 @@ def test_a_material_is_a_click_away_and_nodes_are_found_by_what_artists_call_the
     assert len(found["quick"]) == len(quick_setups()) and "Melting Wax" in found["quick"]
     assert found["unsaved"] == 0 and found["written"] == "emit_box"
     assert found["points"] == 8000
+    assert found["edge"] == 0
+    assert "Starting" in found["said"] and not any(each.startswith("Nothing is") for each in found["said"]), found["said"]
     whole, cut = found["seen"]
     assert whole > 5000 and cut == 0
     first = {typed: labels[:2] for typed, labels in found["words"].items()}
