@@ -80,6 +80,12 @@ class EditorServer(ThreadingHTTPServer):
         """Address of the page, with the token."""
         return f"http://{self.name}:{self.server_port}/#{self.token}"
 
+    @property
+    def elsewhere(self) -> str:
+        """What callers by another name or port are told."""
+        port = self.server_port
+        return f"this is not the address of the page, {self.name}:{port}; a tunnel has port {port} at both ends"
+
     # ---------------------------------------------------------------- connections
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer a connection in a thread of its own; where there are too many, hang up."""
@@ -144,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
         if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
             self.send_error(400, "GET has no body")
         elif self.headers.get("Host") not in self.server.hosts:
-            self._say(403, "this is not the address of the page")
+            self._say(403, self.server.elsewhere)
         elif self.path not in PAGES:
             self._say(404, "there is no such page")
         else:
@@ -197,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
         heads = self.headers
         host, length = heads.get("Host", ""), heads.get("Content-Length", "")
         if host not in self.server.hosts or any(len(heads.get_all(name) or ()) > 1 for name in ("Host", "Origin", "X-Token")):
-            return 403, "this is not the address of the page"
+            return 403, self.server.elsewhere
         if heads.get("Origin") != f"http://{host}":
             return 403, "only the page itself may call"
         if not hmac.compare_digest(heads.get("X-Token", "").encode("utf-8", "replace"), self.server.token.encode()):

@@ -39,10 +39,12 @@ class Page:
     Attributes:
         server: The running server.
         heads: What the page sends with each call.
+        address: Where it connects to.
     """
 
     def __init__(self, server: EditorServer) -> None:
         self.server = server
+        self.address = ("127.0.0.1", server.server_port)
         host = f"127.0.0.1:{server.server_port}"
         self.heads = {
             "Host": host,
@@ -55,7 +57,7 @@ class Page:
         """Send a request with the page's headers, changed by `heads` (None leaves one away); return status and body."""
         data = body if isinstance(body, bytes) else json.dumps({} if body is None else body).encode()
         length = {"Content-Length": str(len(data))} if method == "POST" else {}
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=30)
+        connection = http.client.HTTPConnection(*self.address, timeout=30)
         try:
             connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
             for name, value in (length | self.heads | dict(heads or {})).items():

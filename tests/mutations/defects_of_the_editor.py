@@ -129,6 +129,13 @@ DEFECTS = (
         f"{_STRANGERS}::test_no_request_is_a_defect_and_none_of_a_stranger_changes_anything",
     ),
     Defect(
+        "a tunnel of another port is refused without its cure",
+        "mpm_nodes/editor/server.py",
+        "self._say(403, self.server.elsewhere)",
+        'self._say(403, "refused")',
+        "tests/editor/test_tunnel.py::test_a_tunnel_of_another_port_is_told_what_to_do",
+    ),
+    Defect(
         "a request that drips is waited for",
         "mpm_nodes/editor/server.py",
         "connection.shutdown(socket.SHUT_RDWR)  # its thread",
