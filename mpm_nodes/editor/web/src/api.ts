@@ -7,6 +7,8 @@ sessionStorage.setItem("token", token);
 if (location.hash.length > 1) sessionStorage.removeItem("graph"); // a new address: what it opens counts
 history.replaceState(null, "", location.pathname); // what is looked at over a shoulder is no key
 
+window.addEventListener("hashchange", () => location.reload()); // the address of a server that was started again
+
 export class CallFault extends Error {
   constructor(readonly status: number, message: string, readonly digest = "") { super(message); }
 }
