@@ -9,7 +9,7 @@ import type { Frame, Triple } from "./frame";
 import { pickIn, type Picked } from "./pick";
 import { pointsOf } from "./points";
 import { Shared } from "./shared";
-import { surfaceOf } from "./surfaces";
+import { sideOf, surfaceOf } from "./surfaces";
 
 export type Compare = "single" | "beside" | "wipe";
 export interface Scale { metres: number; pixels: number; cell: number }
@@ -133,7 +133,7 @@ export class View {
       if (!(each instanceof Mesh) || each.userData.fog) continue;
       for (const material of [each.material].flat()) {
         const planes = slice.axis === null ? null : [this.shared.plane];
-        if ((material.clippingPlanes === null) !== (planes === null)) { material.clippingPlanes = planes; material.needsUpdate = true; }
+        if ((material.clippingPlanes === null) !== (planes === null)) { material.clippingPlanes = planes; material.side = sideOf(material.transparent && each.userData.matter, planes !== null); material.needsUpdate = true; }
       }
     }
   }

@@ -1,5 +1,5 @@
 /** Meshes with the look of their materials; attributes colour them in the shader. */
-import { BufferAttribute, BufferGeometry, Color, DoubleSide, InterleavedBuffer, InterleavedBufferAttribute, Mesh, MeshStandardMaterial, Vector2, type WebGLProgramParametersWithUniforms } from "three";
+import { BufferAttribute, BufferGeometry, Color, DoubleSide, FrontSide, InterleavedBuffer, InterleavedBufferAttribute, Mesh, MeshStandardMaterial, Vector2, type WebGLProgramParametersWithUniforms } from "three";
 import type { Look, Mesh as FrameMesh } from "./frame";
 import { RAMP_GLSL, RAMP_LINEAR } from "./ramp";
 import type { Shared } from "./shared";
@@ -25,10 +25,13 @@ export function surfaceOf(mesh: FrameMesh, shared: Shared, cutting: boolean): Me
   return made;
 }
 
+/** Clear matter is drawn by its front alone: its underside would show in patches where it lies on, or just in, a floor. A cut shows the inside. */
+export const sideOf = (clear: boolean, cutting: boolean) => (clear && !cutting ? FrontSide : DoubleSide);
+
 function materialOf(mesh: FrameMesh, look: Look, smooth: boolean, shared: Shared, cutting: boolean): MeshStandardMaterial {
   const [r, g, b] = look.colour, clear = look.opacity < 1;
   const material = new MeshStandardMaterial({
-    color: mesh.rgba ? 0xffffff : new Color(`rgb(${r}, ${g}, ${b})`), vertexColors: mesh.rgba !== null, flatShading: !smooth, side: DoubleSide,
+    color: mesh.rgba ? 0xffffff : new Color(`rgb(${r}, ${g}, ${b})`), vertexColors: mesh.rgba !== null, flatShading: !smooth, side: sideOf(clear && mesh.matter, cutting),
     roughness: Math.max(look.roughness, 0.15), metalness: look.metallic * 0.8, opacity: look.opacity, transparent: clear, clippingPlanes: cutting ? [shared.plane] : null,
   }); // metals that have nothing to mirror would be black
   if (mesh.has_values) {
