@@ -20,6 +20,8 @@ export interface Painting { range: [number, number]; ramped: boolean; pointSize:
 const SMOOTH = 50, LEAST_DETAIL = 0.02, RESTS_AFTER = 220;
 /** Points from which on a processor that draws leaves smooth edges out: they cost it as much again. */
 const MANY = 250_000;
+/** Times what it was at first up to which matter is followed. */
+const FOLLOWED = 3;
 
 export class View {
   readonly shared = new Shared();
@@ -47,6 +49,9 @@ export class View {
   private gridColours: [string, string] = ["#555", "#333"];
   private moving = false;
   private grasped = false;
+  /** Whether somebody has moved the camera, and how large what it was first turned to was [m]. */
+  private held = false;
+  private firstSize = 0;
   private rests = 0;
   /** Whether a picture is being drawn, whether it is old already, and how long one with all points takes [ms]. */
   private drawing = false;
@@ -61,7 +66,7 @@ export class View {
     this.camera.position.set(1.1, 0.84, 2);
     this.controls = new OrbitControls(this.camera, this.surface);
     this.controls.addEventListener("change", () => { this.moves(); this.tellScale(); });
-    this.controls.addEventListener("start", () => { this.grasped = true; });
+    this.controls.addEventListener("start", () => { this.grasped = this.held = true; });
     this.controls.addEventListener("end", () => { this.grasped = false; this.moves(); });
     const sun = new DirectionalLight(0xffffff, 1.9);
     sun.position.set(-2, 5, 4);
@@ -94,9 +99,9 @@ export class View {
   }
 
   // ---------------------------------------------------------------- what is shown
-  /** Show a frame of the first or the second cache; the camera moves only for the very first one. */
+  /** Show a frame of the first or the second cache; the camera moves for the very first one, and until somebody has moved it, after matter that leaves the picture. */
   show(frame: Frame | null, side = 0): void {
-    const first = !this.shown[0] && !side && frame;
+    const before = this.shown[0], first = !before && !side && frame, later = before && !side && frame && frame.frame > before.frame;
     if (this.shown[side] === frame) return;
     this.shown[side] = frame;
     const into = this.sides[side];
@@ -112,8 +117,21 @@ export class View {
     for (const mesh of frame?.meshes ?? []) into.add(surfaceOf(mesh, this.shared, this.painting.slice.axis !== null));
     for (const fog of frame?.fogs ?? []) into.add(fogOf(fog, this.shared));
     this.applyPainting();
-    if (first) this.frameAll();
+    if (first || (later && !this.held && !this.fits())) this.frameAll();
+    if (first) { this.held = false; this.firstSize = this.size(); }
     this.draw();
+  }
+
+  private size(): number { const [low, high] = this.bounds(); return low.distanceTo(high); }
+
+  /** Whether all that is shown lies within the picture, or is too large to be followed. */
+  private fits(): boolean {
+    if (this.compare !== "single" || this.size() > FOLLOWED * this.firstSize) return true; // a drop that flies off is let go
+    this.camera.aspect = this.host.clientWidth / this.host.clientHeight;
+    this.camera.updateProjectionMatrix();
+    this.camera.updateMatrixWorld();
+    const ends = this.bounds();
+    return Array.from({ length: 8 }, (_, n) => new Vector3(ends[n & 1].x, ends[(n >> 1) & 1].y, ends[n >> 2].z).project(this.camera)).every(({ x, y }) => Math.max(Math.abs(x), Math.abs(y)) <= 1);
   }
 
   paint(painting: Painting): void {
@@ -200,6 +218,7 @@ export class View {
 
   /** Turn the view about what is looked at [radians], or come nearer by a factor. */
   turn(across: number, up: number, nearer = 1): void {
+    this.held = true;
     const { target } = this.controls, way = new Spherical().setFromVector3(this.camera.position.clone().sub(target));
     way.theta += across;
     way.phi -= up;
