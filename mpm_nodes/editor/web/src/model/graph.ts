@@ -21,6 +21,9 @@ export function newGraph(spec: Spec): JsonObject {
 }
 
 // ---------------------------------------------------------------- levels
+/** What is drawn of a preset that there is not; one object, as a new one at each look would be drawn again without end. */
+const NOTHING: JsonObject = { nodes: {} };
+
 /** Return the document of a level: a preset's own where the knob names one, which then is not to be edited. */
 export function levelOf(document: JsonObject, level: Level, kinds: Kinds): { graph: JsonObject; own: boolean; note: string } {
   if (!level.length) return { graph: document, own: true, note: "" };
@@ -29,7 +32,7 @@ export function levelOf(document: JsonObject, level: Level, kinds: Kinds): { gra
   if (isObject(value) && isObject(value.nodes)) return { graph: value, own: true, note: "" };
   const recipe = isObject(value) ? value : { preset: value ?? "" };
   const preset = kinds.presets.get(String(recipe.preset));
-  if (!preset) return { graph: { nodes: {} }, own: false, note: `There is no preset "${String(recipe.preset)}".` };
+  if (!preset) return { graph: NOTHING, own: false, note: `There is no preset "${String(recipe.preset)}".` };
   const edits = Array.isArray(recipe.edits) ? recipe.edits.length : 0;
   const note = edits ? `The preset, without the ${edits} edits that stand beside it.` : preset.candidates.length ? `The solve chooses from: ${preset.candidates.join(", ")}.` : "";
   return { graph: preset.document, own: false, note };

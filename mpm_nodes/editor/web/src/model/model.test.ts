@@ -113,3 +113,10 @@ test("names", () => {
   assert.equal(g.freeName(graph, "a"), "a_3");
   assert.equal(g.freeName(graph, "b"), "b");
 });
+
+test("of a preset that there is not, the same nothing is looked at each time: a page would draw a new one without end", () => {
+  const document = g.setKnob({ nodes: { fall: { type: "solve" } } }, "fall", "substeps", { preset: "nope" }), level: g.Level = ["fall", "substeps"];
+  const { graph, own, note } = g.levelOf(document, level, kinds);
+  assert.equal(g.levelOf(document, level, kinds).graph, graph);
+  assert.deepEqual([own, note], [false, 'There is no preset "nope".']);
+});
