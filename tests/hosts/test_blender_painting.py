@@ -156,6 +156,36 @@ for role, name in (("STRENGTH", "mode"), ("STRENGTH", "Stiffness")):
 for role in ("STRENGTH", "TEMPERATURE"):
     bpy.ops.mpm_nodes.unpaint(tree=tree.name, node=emitter.name, role=role)
 answer["left"] = kinds()
+
+# another object takes the place of the one that is painted on; a remesh takes weights away; an attribute on edges
+problems.clear(tree)
+other = block("Other", 2.0)
+group(other, "Pin", lambda co: float(co.z > 0.0))
+group(other, "Strength", lambda co: 0.0)
+filler = other.modifiers.new("filler", "VERTEX_WEIGHT_EDIT")
+filler.vertex_group, filler.use_add, filler.add_threshold, filler.default_weight = "Strength", True, 0.0, 1.0
+other.data.attributes.new("Stiffness", "FLOAT", "EDGE")
+add_as("SOURCE", other)
+emitter = next(node for node in tree.nodes if node.record["id"] == "emit_mesh" and node.scene_object == other)
+answer["by modifiers"] = [role for role in painting.roles_of(emitter) if painting.painted(emitter, role)]
+answer["edges"] = painting.take_known(emitter)
+third = block("Third", 4.0)
+group(third, "Pin", lambda co: float(co.z > 0.0))
+group(third, "Strength", lambda co: float(co.z > 0.0))
+emitter.scene_object = third
+answer["swapped"] = [role for role in painting.roles_of(emitter) if painting.painted(emitter, role)]
+answer["of"] = sorted({node.scene_object.name for node in tree.nodes if node.scene_object})
+third.modifiers.new("finer", "REMESH").voxel_size = 0.1
+painting.painted(emitter, "STRENGTH")[0].k_primvar = "Strength"
+answer["remeshed"] = [cook.write_graph(tree, scene) is None, *sorted(set(problems_of(tree).values()))]
+add_as("COLLIDER", block_)
+wall = next(node for node in tree.nodes if node.record["id"] == "collide_usd" and node.scene_object == block_)
+answer["adhesion"] = [wall.k_adhesion]
+named = {"tree": tree.name, "node": wall.name, "role": "STICKINESS"}
+bpy.ops.mpm_nodes.paint(attribute="made", **named)
+answer["adhesion"].append(wall.k_adhesion)
+bpy.ops.mpm_nodes.unpaint(**named)
+answer["adhesion"].append(wall.k_adhesion)
 """
 
 
@@ -191,6 +221,20 @@ def test_what_is_not_painted_is_told_before_the_cook(chosen):
 def test_what_is_unpainted_leaves_the_graph_as_it_was(chosen):
     """None of the nodes is left, and the emitter is wired to the solve."""
     assert chosen["left"] == ["emit_mesh", "material_library", "solve", "write_cache"]
+
+
+def test_what_modifiers_fill_counts_and_what_cannot_be_read_is_told(chosen):
+    """A group that a modifier fills is taken; an attribute on edges, and weights that a remesh loses, are told as what they are."""
+    assert chosen["by modifiers"] == ["STRENGTH", "PIN"]
+    assert chosen["edges"] == ["the attribute Stiffness of Other is on edges, and is left out"]
+    refused, why = chosen["remeshed"]
+    assert refused and why == "the modifiers of Third leave nothing of its vertex group Strength; paint it, or choose another"
+
+
+def test_what_is_painted_follows_the_object_that_takes_the_place(chosen):
+    """Fields and ties read the new object of the emitter; a collider that is no longer painted is as little sticky as before."""
+    assert chosen["swapped"] == ["STRENGTH", "PIN"] and chosen["of"] == ["Block", "Third"]
+    assert chosen["adhesion"] == [0.0, 1000.0, 0.0]
 
 
 MOVING = """

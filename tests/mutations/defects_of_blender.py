@@ -47,4 +47,18 @@ DEFECTS = (
         "shutil.ignore_patterns(",
         "tests/hosts/test_blender_caches.py::test_a_note_and_a_published_version_stay_when_the_cook_goes",
     ),
+    Defect(
+        "what is painted stays with the object that an emitter no longer stands for",
+        "mpm_nodes/hosts/blender_addon/nodes.py",
+        "if before is not None and node.scene_object not in (None, before):",
+        "if before is not None and node.scene_object is None:",
+        "tests/hosts/test_blender_painting.py::test_what_is_painted_follows_the_object_that_takes_the_place",
+    ),
+    Defect(
+        "a collider that is no longer painted sticks everywhere",
+        "mpm_nodes/hosts/blender_addon/painting.py",
+        "node.k_adhesion = 0.0",
+        "node.k_adhesion = STICKY",
+        "tests/hosts/test_blender_painting.py::test_what_is_painted_follows_the_object_that_takes_the_place",
+    ),
 )

@@ -46,6 +46,15 @@ def names(thing, mesh):
     return list(dict.fromkeys(groups + others))
 
 
+def unfit(mesh):
+    """Return by name, in words, why an attribute of a mesh cannot be read; those that can are left out."""
+    return {
+        each.name: f"is on {each.domain.lower()}s" if each.domain not in INTERPOLATIONS else "is of a type that holds no numbers"
+        for each in mesh.attributes
+        if not _counts(each) and each.name not in BUILT_IN and each.name[0] != "."
+    }
+
+
 def _counts(attribute):
     return attribute.domain in INTERPOLATIONS and attribute.data_type in MEMBERS
 

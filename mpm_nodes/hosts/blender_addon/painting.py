@@ -9,12 +9,14 @@ from typing import NamedTuple
 import bpy
 from mathutils import Vector
 
-from . import knobs, mesh_attributes, nodes, places
+from . import knobs, mesh_attributes, nodes, places, surfaces
 
 EXACT = 1e9
 """Stiffness of ties [N/m] beyond what any substep lets them have: matter there goes where the object goes."""
 STICKY = 1000.0
 """Adhesion [Pa] of a collider that has none, where it is painted."""
+BEFORE = "mpm_nodes_adhesion_before"
+"""Custom property of the node that takes a painted adhesion: what the collider had before."""
 
 
 class Role(NamedTuple):
@@ -74,31 +76,47 @@ def fault(node, found):
     name, thing = node.k_primvar, node.scene_object
     if name not in found:
         there = ", ".join(painted_on(thing)) or "none"
-        return f"{thing.name} has no vertex group or attribute '{name}'; it has {there}"
-    return f"the vertex group {name} of {thing.name} holds no vertex; paint it, or choose another" if found[name] else ""
+        unfit = _unfit(thing).get(name, f"{thing.name} has no vertex group or attribute '{name}'")
+        return f"{unfit}; it has {there}"
+    return f"{_empty(thing, name)}; paint it, or choose another" if found[name] else ""
 
 
 def painted_on(thing):
     """Return the names of what is painted on an object, with what its modifiers make where it is shown."""
+    return list(dict.fromkeys(name for each in _states(thing) for name in mesh_attributes.names(each, each.data)))
+
+
+def _states(thing):
+    """Return an object as it is, and as its modifiers make it where it is shown, where these are meshes."""
     shown = thing.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    found = [name for each in (thing, shown) if each.type == "MESH" for name in mesh_attributes.names(each, each.data)]
-    return list(dict.fromkeys(found))
+    return [each for each in (thing, shown) if each.type == "MESH"]
+
+
+def _unfit(thing):
+    """Return by name, in words, the attributes of an object that cannot be read: on edges, or of other types than numbers."""
+    found = {name: why for each in _states(thing) for name, why in mesh_attributes.unfit(each.data).items()}
+    return {name: f"the attribute {name} of {thing.name} {why}" for name, why in found.items()}
 
 
 def _runs_to_one(thing, name):
     """Return whether what is painted under a name goes from 0 to 1."""
     if thing.vertex_groups.get(name) is not None:
         return True
-    shown = thing.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    held = [each.data.attributes.get(name) for each in (thing, shown) if each.type == "MESH"]
+    held = [each.data.attributes.get(name) for each in _states(thing)]
     return any(each is not None and each.data_type in ("BYTE_COLOR", "FLOAT_COLOR", "BOOLEAN") for each in held)
 
 
 def _is_empty(thing, name):
-    group = thing.vertex_groups.get(name)
-    if group is None or thing.type != "MESH":
-        return False
-    return not any(each.group == group.index and each.weight > 0.0 for vertex in thing.data.vertices for each in vertex.groups)
+    """Return whether what is painted under a name is a vertex group that holds nothing, with what modifiers make."""
+    return seen(surfaces.pieces(thing, bpy.context.evaluated_depsgraph_get(), (name,))).get(name, False)
+
+
+def _empty(thing, name):
+    """Return, in words, who has left a vertex group empty."""
+    own = mesh_attributes.read(thing, thing.data, name) if thing.type == "MESH" else None
+    if own is not None and any(own[1]):
+        return f"the modifiers of {thing.name} leave nothing of its vertex group {name}"
+    return f"the vertex group {name} of {thing.name} holds no vertex"
 
 
 # ---------------------------------------------------------------- the nodes
@@ -111,8 +129,11 @@ def roles_of(node):
     return ("STICKINESS",) if node.record["id"] == "collide_usd" else ()
 
 
-def painted(node, role):
-    """Return (the node that reads, the ramp or None, the node that takes the field) of what is painted; None where nothing is."""
+def painted(node, role, thing=None):
+    """Return (the node that reads, the ramp or None, the node that takes the field) of what is painted; None where nothing is.
+
+    `thing` is the object that it is painted on, None for the node's.
+    """
     if role == "PIN":
         ends = [each for each in node.id_data.nodes if _is(each, "force_attach")]
     else:
@@ -125,7 +146,7 @@ def painted(node, role):
                 ramp = link.from_node if _is(link.from_node, "field_ramp") else None
                 above = [each.from_node for each in nodes.socket_of(ramp.inputs, "field").links] if ramp else [link.from_node]
                 for source in above:
-                    if _is(source, "field_primvar") and source.scene_object == node.scene_object:
+                    if _is(source, "field_primvar") and source.scene_object == (thing or node.scene_object):
                         return source, ramp, end
     return None
 
@@ -170,8 +191,9 @@ def paint(node, role, name):
         ramp.k_interpolation = "endless"
     nodes.connect(source, "", ramp, "field")
     if role == "STICKINESS":
-        node.k_adhesion = node.k_adhesion or STICKY
         end = place.between("collider", "collider_contact")
+        end[BEFORE] = node.k_adhesion
+        node.k_adhesion = node.k_adhesion or STICKY
         nodes.connect(ramp, "", end, "adhesion")
     else:
         end = place.between("particles", "set_attribute", attribute=known.attribute)
@@ -240,27 +262,45 @@ def take_away(node, role):
     source, ramp, end = painted(node, role)
     tree = node.id_data
     if role == "PIN":
-        body = [link.from_node for link in nodes.socket_of(end.inputs, "collider").links]
+        body = _bodies(end)
     else:
         body, port = [], "particles" if _is(end, "set_attribute") else "collider"
         before = next(link.from_socket for link in nodes.socket_of(end.inputs, port).links)
         for link in list(nodes.socket_of(end.outputs, port).links):
             nodes.connect(before.node, before.identifier, link.to_node, link.to_socket.identifier)
+    if end.get(BEFORE) == 0.0 and node.k_adhesion == STICKY:
+        node.k_adhesion = 0.0
     for each in (end, ramp, source, *body):
         if each is not None and (each is end or not any(socket.links for socket in each.outputs)):
             tree.nodes.remove(each)
+
+
+def _bodies(ties):
+    """Return the nodes of what ties hold matter to."""
+    return [link.from_node for link in nodes.socket_of(ties.inputs, "collider").links]
+
+
+def follow(node, before):
+    """Let what is painted on the object that a node stood for before be read from the one that it stands for now."""
+    for role in roles_of(node):
+        there = painted(node, role, before)
+        if there is not None:
+            for each in (there[0], *(_bodies(there[2]) if role == "PIN" else ())):
+                each.scene_object = node.scene_object
 
 
 def take_known(node):
     """Let what is painted on the object of a node under a known name count; return what is left out, in sentences."""
     thing, left = node.scene_object, []
     there = {name.casefold(): name for name in painted_on(thing)} if roles_of(node) else {}
+    unfit = {name.casefold(): why for name, why in _unfit(thing).items()} if roles_of(node) else {}
     for role in roles_of(node):
-        name = there.get(ROLES[role].label.casefold())
+        known = ROLES[role].label.casefold()
+        name = there.get(known)
         if name is None:
-            continue
-        if _is_empty(thing, name):
-            left.append(f"the vertex group {name} of {thing.name} holds no vertex, and is left out")
+            left += [f"{unfit[known]}, and is left out"] if known in unfit else []
+        elif _is_empty(thing, name):
+            left.append(f"{_empty(thing, name)}, and is left out")
         else:
             paint(node, role, name)
     return left
