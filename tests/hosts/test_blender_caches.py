@@ -72,6 +72,40 @@ answer["most"] = most
 answer["cooked"] = {each.name: [cache_import.frames_of(path) for path in revisions.found(places.out_path(each))] for each in made}
 answer["high"] = [resolutions.cooked_at(path) for path in revisions.found(places.out_path(made[0]))]
 answer["left"] = made[2].status
+
+# one that cannot be read from, one whose scene is gone, and a defect, do not keep up those behind them
+def boom(tree, *given, **how):
+    if tree == made[0]:
+        raise RuntimeError("no such thing")
+    return begin(tree, *given, **how)
+begin, cook.start = cook.start, boom
+cook.JOBS["another"] = None
+gone = bpy.data.scenes.new("Gone")
+cook.queue(made[0], scene)
+cook.queue(made[1], gone)
+answer["counts"] = [made[0].status]
+cook.queue(made[2], scene)
+bpy.data.scenes.remove(gone)
+del cook.JOBS["another"]
+cook.look()
+answer["behind"] = [made[0].status, made[1].status, cook.job_of(made[2]) is not None]
+cook.start = begin
+cook.cancel(made[2]), cook.cancel(made[2])
+cook.wait(made[2], 300)
+cook.queue(made[0], scene)
+answer["counts"].append(made[0].status)
+cook.cancel(made[0])
+
+# a cook that was stopped before its first frame
+empty = places.out_path(made[0]) / "r009"
+empty.mkdir()
+(empty / "cook.json").write_text("{}")
+answer["refused"] = []
+for name in ("show", "render", "publish"):
+    try:
+        getattr(bpy.ops.mpm_nodes, f"{name}_revision")(tree="one", revision="r009")
+    except RuntimeError as error:
+        answer["refused"].append(str(error).strip())
 """
 
 
@@ -96,6 +130,10 @@ def test_cooks_wait_for_one_another(tmp_path: Path):
     assert seen["most"] == 1
     assert seen["cooked"] == {"one": [[1, 2], [1, 2]], "two": [[1, 2, 3]], "three": []}
     assert seen["high"] == [None, 2.0] and seen["left"] == "Taken out of the queue"
+    assert seen["counts"] == ["Waits for 1 other cook", "Begins at once"]
+    defect, deleted, goes_on = seen["behind"]
+    assert "no such thing" in defect and deleted == "The scene that it was queued in was deleted; cook it in another" and goes_on
+    assert seen["refused"] == ["Error: r009 holds no whole frame"] * 3
 
 
 def test_the_size_of_a_cook_that_runs(tmp_path):

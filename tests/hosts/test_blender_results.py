@@ -79,6 +79,14 @@ bpy.ops.mpm_nodes.show_frames(tree=tree.name)
 answer["back"] = [results.group_of(tree) == group, all(
     node.inputs["Object"].default_value for node in group.nodes if node.bl_idname == "GeometryNodeObjectInfo")]
 answer["third"] = facts()
+answer["names"] = []
+for wanted in ("Käse (2)", "Käse", None, "Brot"):
+    if wanted is None:
+        group.name = "By hand"
+    else:
+        tree.name = wanted
+    results.offer(tree, resolutions.of_tree(tree))
+    answer["names"].append(group.name)
 """
 
 
@@ -101,4 +109,5 @@ def test_geometry_nodes_read_a_cook_by_name(tmp_path):
     np.testing.assert_allclose(speeds["first"], [1.0, 2.0, 3.0], atol=1e-3)
     np.testing.assert_allclose(speeds["second"], [0.0, 0.0, -2.0], atol=1e-3)
     np.testing.assert_allclose(speeds["third"], speeds["second"])
+    assert seen["names"] == ["MPM Result Käse (2)", "MPM Result Käse", "By hand", "By hand"]
     assert seen["again"][:2] == ["done", True] and seen["back"] == [True, True]

@@ -44,6 +44,14 @@ class _OnRevision(OnGraph):
             return None, None
         return tree, path
 
+    def cooked(self, context):
+        """Do as `folder` for a cook that holds frames; with a report where it holds none."""
+        tree, path = self.folder(context)
+        if path is not None and not cache_import.frames_of(path):
+            self.report({"ERROR"}, f"{self.revision} holds no whole frame")
+            return None, None
+        return tree, path
+
 
 class MPM_OT_show_revision(_OnRevision, bpy.types.Operator):
     """Show this cook in the scene"""
@@ -53,11 +61,10 @@ class MPM_OT_show_revision(_OnRevision, bpy.types.Operator):
 
     def execute(self, context):
         """Show it."""
-        tree, path = self.folder(context)
-        frames = cache_import.frames_of(path) if path else []
-        if not frames:
-            self.report({"ERROR"}, f"{self.revision} holds no whole frame")
+        tree, path = self.cooked(context)
+        if path is None:
             return {"CANCELLED"}
+        frames = cache_import.frames_of(path)
         try:
             history.show(tree, path, context.scene, frames)
         except cache_import.CacheFault as fault:
@@ -75,7 +82,7 @@ class MPM_OT_render_revision(_OnRevision, bpy.types.Operator):
 
     def execute(self, context):
         """Let them."""
-        tree, path = self.folder(context)
+        tree, path = self.cooked(context)
         if path is None:
             return {"CANCELLED"}
         try:
@@ -128,7 +135,7 @@ class MPM_OT_publish_revision(_OnRevision, bpy.types.Operator):
 
     def execute(self, context):
         """Publish it."""
-        tree, path = self.folder(context)
+        tree, path = self.cooked(context)
         if path is None:
             return {"CANCELLED"}
         try:

@@ -154,7 +154,8 @@ def job_of(tree):
 def queue(tree, scene, high=False):
     """Cook a tree, as it is by then, when no cook runs and those before it in the queue are over."""
     WAITING.append((key_of(tree), key_of(scene), high))
-    problems.report(tree, f"Waits for {len(JOBS) + len(WAITING) - 1} other cooks", False)
+    ahead = len(JOBS) + len(WAITING) - 1
+    problems.report(tree, f"Waits for {ahead} other cook{'' if ahead == 1 else 's'}" if ahead else "Begins at once", False)
     if not bpy.app.background and not bpy.app.timers.is_registered(look):
         bpy.app.timers.register(look, first_interval=INTERVAL)
 
@@ -170,8 +171,16 @@ def _start_next():
     while WAITING and not JOBS and not busy():
         key, scene, high = WAITING.pop(0)
         tree, scene = trees.get(key), history.scene_of(scene)
-        if tree is not None and scene is not None:
+        if tree is None:
+            continue
+        if scene is None:
+            problems.report(tree, "The scene that it was queued in was deleted; cook it in another", True)
+            continue
+        try:
             start(tree, scene, high=high)
+        except Exception as error:  # those that wait behind it go on
+            traceback.print_exc()
+            problems.report(tree, f"A defect of this extension: {error!r}; the console says where", True)
 
 
 def cancel(tree):

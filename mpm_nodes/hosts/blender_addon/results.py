@@ -6,6 +6,8 @@ OWNER = "mpm_nodes_tree"
 """Custom property of collections and node groups: the tree itself."""
 BUILT = "mpm_nodes_built"
 """Custom property of node groups: what they were built for."""
+NAMED = "mpm_nodes_named"
+"""Custom property of node groups: the name that was wanted for them, and the one that they got, in two lines."""
 
 KINDS = {"POINTCLOUD": "Points", "MESH": "Mesh", "VOLUME": "Volume"}
 """Outputs by the type of the objects that they give."""
@@ -27,13 +29,13 @@ def offer(tree, things):
     """
     group = group_of(tree)
     if group is None:
-        group = bpy.data.node_groups.new(f"MPM Result {tree.name}", "GeometryNodeTree")
-        group[OWNER] = tree
+        group = bpy.data.node_groups.new("MPM Result", "GeometryNodeTree")
+        group[OWNER], group[NAMED] = tree, f"\n{group.name}"
         for label in KINDS.values():
             group.interface.new_socket(label, in_out="OUTPUT", socket_type="NodeSocketGeometry")
         group.is_modifier = True
         group.asset_mark()
-        group.asset_data.description = f"What the cook of {tree.name} has brought in, with its attributes by name"
+    _name(group, tree)
     ordered = sorted(things, key=lambda each: each.name)
     wanted = [(kind, thing, _has_velocity(thing)) for kind in KINDS for thing in ordered if thing.type == kind]
     facts = repr([(thing.name, moves) for _, thing, moves in wanted])
@@ -41,6 +43,18 @@ def offer(tree, things):
     if group.get(BUILT) != facts or set(given) != {thing for _, thing, _ in wanted}:
         _fill(group, wanted)
         group[BUILT] = facts
+
+
+def _name(group, tree):
+    """Call a group as its graph is called now, unless the artist has given it a name."""
+    before, _, given = group.get(NAMED, "").partition("\n")
+    wanted = f"MPM Result {tree.name}"
+    if before == wanted or given != group.name:
+        return
+    group.name = wanted
+    group[NAMED] = f"{wanted}\n{group.name}"
+    if group.asset_data is not None:
+        group.asset_data.description = f"What the cook of {tree.name} has brought in, with its attributes by name"
 
 
 def _has_velocity(thing):
