@@ -65,6 +65,16 @@ shown = next(node for node in made if node.record["id"] == "material_neo_hookean
 answer["words"] = [shown.name, shown.description]
 answer["searched"] = {kind: [item[1] for item in items] for kind, items in interface.SEARCHED.items()}
 from types import SimpleNamespace
+class Entry:
+    pass
+answer["menus"] = {}
+for menu in interface.MENUS:
+    entries = []
+    def operator(name, text):
+        entries.append(text)
+        return Entry()
+    menu.draw(SimpleNamespace(layout=SimpleNamespace(operator=operator)), None)
+    answer["menus"][menu.bl_label] = entries
 added = SimpleNamespace(kind="MpmNode_emit_sphere")
 space = SimpleNamespace(edit_tree=tree, cursor_location=(120.0, -80.0))
 count = len(tree.nodes)
@@ -144,6 +154,9 @@ def test_nodes_have_sliders_labels_and_colours_and_are_found(tmp_path, spec):
     outer, inner = seen["searched"]["MpmGraphTree"], seen["searched"]["MpmSubstepTree"]
     assert sorted(each.partition(":")[0] for each in outer) == sorted(f"{r['label']} ({r['category']})" for r in spec["nodes"])
     assert any(each.startswith("Stream (Emit): pour, ") for each in outer), "what artists call it finds it too"
+    emit = seen["menus"]["Emit"]
+    assert any(each.startswith("Stream: pour, ") for each in emit), "since 4.2 typing in the menu searches what it says"
+    assert "Sphere Emitter" in emit
     assert {record["label"] for record in spec["stages"]} < set(inner)
     assert "k_substeps" not in seen["folded"] and {"k_gravity", "advanced"} < set(seen["folded"])
     assert {"k_substeps", "k_dt_max"} < set(seen["rows"])

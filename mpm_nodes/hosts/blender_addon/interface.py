@@ -264,7 +264,7 @@ def _menu_class(name, items):
 
 
 MENUS = [
-    _menu_class(name, [(f"MpmNode_{record['id']}", record["label"]) for record in records])
+    _menu_class(name, [(f"MpmNode_{record['id']}", ": ".join([record["label"], *_words(record)])) for record in records])
     for name, records in categories().items()
 ]
 STAGE_MENU = _menu_class(
