@@ -59,6 +59,27 @@ try:
     bpy.ops.mpm_nodes.queue(tree="two")
 except RuntimeError as error:
     answer["twice"] = str(error)
+class Shown:
+    progress = None
+    def row(self, **how):
+        return self
+    box = row
+    def __init__(self):
+        self.buttons = []
+    def operator(self, name, **how):
+        self.buttons.append(how.get("text", name))
+        return Shown()
+    def prop(self, *given, **how):
+        pass
+    label = progress = prop
+def buttons(tree):
+    panel = Shown()
+    interface.draw_cook(panel, tree)
+    return panel.buttons
+answer["buttons"] = [buttons(tree) for tree in made]
+bpy.ops.mpm_nodes.cancel(tree="one", queued=True)
+answer["still"] = [cook.waits(made[0]), cook.job_of(made[0]).stop_asked]
+bpy.ops.mpm_nodes.queue(tree="one", high=True)
 bpy.ops.mpm_nodes.cancel(tree="three")
 made[1].k_end = 3
 most, states = 0, {}
@@ -127,6 +148,8 @@ def test_cooks_wait_for_one_another(tmp_path: Path):
     seen = in_blender(QUEUE, folder=str(tmp_path))
     assert [each[:2] for each in seen["waiting"]] == [[True, True], [True, False], [True, False]]
     assert seen["waiting"][2][2] == "Waits for 2 other cooks" and "two waits already" in seen["twice"]
+    out = "Take Out of Queue"
+    assert seen["buttons"] == [["mpm_nodes.cancel", out], [out], [out]] and seen["still"] == [False, False]
     assert seen["most"] == 1
     assert seen["cooked"] == {"one": [[1, 2], [1, 2]], "two": [[1, 2, 3]], "three": []}
     assert seen["high"] == [None, 2.0] and seen["left"] == "Taken out of the queue"
@@ -134,6 +157,14 @@ def test_cooks_wait_for_one_another(tmp_path: Path):
     defect, deleted, goes_on = seen["behind"]
     assert "no such thing" in defect and deleted == "The scene that it was queued in was deleted; cook it in another" and goes_on
     assert seen["refused"] == ["Error: r009 holds no whole frame"] * 3
+
+
+def test_notes_that_were_written_by_hand(tmp_path):
+    """The panel reads them each time that it is drawn: it shows what can be read."""
+    revisions = runpy.run_path(str(ADDON / "revisions.py"))
+    for text in ('{"note": null, "published": 5}', "[]", "no JSON"):
+        (tmp_path / "notes.json").write_text(text)
+        assert revisions["notes"](tmp_path) == ("", [])
 
 
 def test_the_size_of_a_cook_that_runs(tmp_path):

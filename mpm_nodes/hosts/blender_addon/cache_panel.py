@@ -33,7 +33,7 @@ def facts_of(revision):
 class _OnRevision(OnGraph):
     """Operators on a revision folder of a graph, named by the folder's name."""
 
-    revision: bpy.props.StringProperty(name="Revision", options={"SKIP_SAVE"})
+    revision: bpy.props.StringProperty(name="Revision", options={"HIDDEN", "SKIP_SAVE"})
 
     def folder(self, context):
         """Return (tree, revision folder); (None, None), with a report, when there is none."""
@@ -113,6 +113,12 @@ class MPM_OT_note_revision(_OnRevision, bpy.types.Operator):
             return {"CANCELLED"}
         self.note = revisions.notes(path)[0]
         return context.window_manager.invoke_props_dialog(self)
+
+    def draw(self, _context):
+        """Draw the text alone, to be typed at once."""
+        self.layout.label(text=self.revision)
+        self.layout.activate_init = True
+        self.layout.prop(self, "note", text="")
 
     def execute(self, context):
         """Keep it."""

@@ -183,14 +183,16 @@ def _start_next():
             problems.report(tree, f"A defect of this extension: {error!r}; the console says where", True)
 
 
-def cancel(tree):
-    """Stop a tree's cook after its substep; called again, at once. Whole frames stay. A tree that waits leaves the queue."""
-    if waits(tree):
+def cancel(tree, queued=False):
+    """Stop a tree's cook after its substep; called again, at once. Whole frames stay.
+
+    A tree that waits leaves the queue where `queued` says so, or where no cook of it runs.
+    """
+    job = job_of(tree)
+    if waits(tree) and (queued or job is None):
         WAITING[:] = [each for each in WAITING if each[0] != key_of(tree)]
         problems.report(tree, "Taken out of the queue", False)
-        return
-    job = job_of(tree)
-    if job is not None:
+    elif job is not None:
         job.stop()
         problems.report(tree, "Stopping after this substep; cancel again to stop at once", False)
 

@@ -53,7 +53,7 @@ def draw_cook(layout, tree):
         layout.operator("mpm_nodes.cancel", icon="X").tree = tree.name
         _draw_queue(layout, tree)
     elif cook.waits(tree):
-        layout.operator("mpm_nodes.cancel", text="Take Out of Queue", icon="X").tree = tree.name
+        _draw_queue(layout, tree)
     else:
         row = layout.row(align=True)
         begin, go_on = row.operator("mpm_nodes.cook", icon="PLAY"), row.operator("mpm_nodes.cook", text="Resume", icon="FF")
@@ -69,6 +69,10 @@ def draw_cook(layout, tree):
 
 
 def _draw_queue(layout, tree):
+    if cook.waits(tree):
+        button = layout.operator("mpm_nodes.cancel", text="Take Out of Queue", icon="X")
+        button.tree, button.queued = tree.name, True
+        return
     row = layout.row(align=True)
     for text, high in (("Queue", False), ("Queue High", True)):
         button = row.operator("mpm_nodes.queue", text=text, icon="TIME")

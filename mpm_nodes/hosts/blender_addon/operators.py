@@ -299,11 +299,15 @@ class MPM_OT_cancel(OnGraph, bpy.types.Operator):
     bl_idname = "mpm_nodes.cancel"
     bl_label = "Cancel"
 
+    queued: bpy.props.BoolProperty(
+        name="Queued", description="Take it out of the queue; a cook that runs goes on", options={"HIDDEN", "SKIP_SAVE"}
+    )
+
     def execute(self, context):
         """Stop it."""
         tree = self.graph(context)
         if tree is not None:
-            cook.cancel(tree)
+            cook.cancel(tree, self.queued)
         return {"FINISHED"}
 
 

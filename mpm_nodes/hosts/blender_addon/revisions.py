@@ -82,7 +82,8 @@ def _last_frame(revision):
 def notes(revision):
     """Return what the artist says of a revision: its note, "" for none, and the names that it is published by."""
     found = record(Path(revision) / NOTES)
-    return str(found.get("note", "")), [str(name) for name in found.get("published", ())]
+    published = found.get("published")
+    return str(found.get("note") or ""), [str(name) for name in published] if isinstance(published, list) else []
 
 
 def write_notes(revision, note, published):
