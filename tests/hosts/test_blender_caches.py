@@ -37,6 +37,23 @@ bpy.ops.mpm_nodes.verify_revision(tree="melt", revision="r001")
 answer["whole"] = tree.status
 bpy.ops.mpm_nodes.delete_revision(tree="melt", revision="r001")
 answer["kept"] = [content() == before, cache_import.frames_of(version)]
+tree.name = "thaw"
+said = []
+class Layout:
+    def label(self, text, **how):
+        said.append(text)
+    def column(self, **how):
+        return self
+    row = column
+    def operator(self, *given, **how):
+        return self
+    prop = operator
+from types import SimpleNamespace
+from bl_ext.user_default.mpm_nodes import cache_panel
+cache_import.show(tree, version, scene, [1, 2])
+space = SimpleNamespace(type="NODE_EDITOR", node_tree=tree)
+cache_panel.MPM_PT_caches.draw(SimpleNamespace(layout=Layout()), SimpleNamespace(space_data=space))
+answer["panel"] = said
 before = set(bpy.data.objects)
 bpy.ops.wm.usd_import(filepath=str(version / "cache.usda"))
 answer["opened"] = sorted(each.type for each in set(bpy.data.objects) - before)
@@ -140,6 +157,7 @@ def test_a_note_and_a_published_version_stay_when_the_cook_goes(tmp_path: Path):
     assert seen["whole"] == "r001: every file is as it was written", "notes do not count as damage"
     assert seen["kept"] == [True, [1, 2]]
     assert "POINTCLOUD" in seen["opened"]
+    assert seen["panel"] == ["Shown: melt_v001 in published", "Nothing is cooked in thaw_cache"]
     assert json.loads((tmp_path / "published" / "melt_v002" / "notes.json").read_text())["note"] == note
 
 

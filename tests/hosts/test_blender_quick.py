@@ -38,6 +38,11 @@ try:
     quick.make(answer["presets"]["honey"], lamp, [], scene, 2000)
 except quick.QuickFault as fault:
     answer["refused"] = str(fault)
+cube.scale = (0.0, 0.0, 0.0)
+try:
+    answer["flat"] = quick.make(answer["presets"]["honey"], cube, [], scene, 2000).name
+except quick.QuickFault as fault:
+    answer["flat"] = str(fault)
 """
 
 COOK = """
@@ -127,6 +132,7 @@ def test_every_preset_becomes_a_valid_graph_for_an_object_of_any_size(tmp_path: 
     assert seen["sheet"]["nodes"]["body"]["knobs"]["thickness"] == pytest.approx(2 * cell)
     assert cell == pytest.approx((16 * 4.0 / 2000) ** 0.5, rel=0.5), "a sheet of 4 m^2, two cells thick"
     assert "has no surface" in seen["refused"]
+    assert seen["flat"].endswith("has no extent at frame 1; check its scale"), "cells of a nanometre, and a stiffness of 0 Pa"
 
 
 def test_a_click_cooks_the_object_and_its_frames_come_back(tmp_path: Path):

@@ -290,6 +290,8 @@ class MPM_PT_caches(Sidebar, bpy.types.Panel):
         rendered = resolutions.rendered_folder(tree)
         if rendered is not None:
             layout.prop(tree, "render_high", text=f"Render {rendered.name}", icon="RENDER_STILL")
+        if shown is not None and shown not in known:  # after Save As, or under another name
+            layout.label(text=f"Shown: {shown.name} in {shown.parent.name}", icon="HIDE_OFF")
         for path in reversed(known[-12:]):
             box, (frames, written) = layout.column(align=True), facts_of(path)
             icon = "RENDER_STILL" if rendered == path.resolve() else "HIDE_OFF" if shown == path else "FILE_CACHE"
@@ -306,7 +308,7 @@ class MPM_PT_caches(Sidebar, bpy.types.Panel):
         if known:
             layout.operator("mpm_nodes.free_caches", icon="BRUSH_DATA")
         else:
-            layout.label(text="Nothing is cooked yet")
+            layout.label(text=f"Nothing is cooked in {places.out_path(tree).name}")
 
 
 CLASSES = [

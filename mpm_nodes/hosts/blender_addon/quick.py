@@ -24,6 +24,9 @@ from . import (
     timeline,
 )
 
+SMALLEST = 1e-15
+"""Area [m^2] of a surface that nothing can be made of."""
+
 
 class QuickFault(Exception):
     """Nothing can be made of what is selected; the message says why and what to do."""
@@ -52,6 +55,8 @@ def measured(thing, stage, scene):
         middle = sum((vertex.co for vertex in whole.verts), start=Vector()) / len(whole.verts)
         bmesh.ops.translate(whole, verts=whole.verts, vec=-middle)  # an open surface has a volume only about its middle
         area = unit**2 * sum(face.calc_area() for face in whole.faces)
+        if area < SMALLEST:
+            raise QuickFault(f"{thing.name} has no extent at frame {stage.scene.frame_current}; check its scale")
         volume = unit**3 * abs(whole.calc_volume(signed=True))
         is_open = any(not edge.is_manifold for edge in whole.edges)
         sheet = volume < (1e-2 if is_open else 1e-6) * area**1.5
