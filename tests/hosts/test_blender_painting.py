@@ -280,6 +280,16 @@ bpy.ops.mpm_nodes.quick(preset="jelly", particles=2000, cook=False)
 tree = bpy.data.node_groups["Jelly Jelly"]
 answer["kinds"] = kinds()
 answer["notices"] = [node.notice for node in tree.nodes if node.notice]
+folder = bpy.data.collections.new("Folder")
+folder.objects.link(jelly)
+double = bpy.data.objects.new("Double", None)
+double.instance_type, double.instance_collection = "COLLECTION", folder
+scene.collection.objects.link(double)
+bpy.context.view_layer.update()
+add_as("SOURCE", double)
+source = next(node for node in tree.nodes if getattr(node, "scene_object", None) == double)
+taken = [role for role in painting.roles_of(source) if painting.painted(source, role)]
+answer["of instances"] = [painting.painted_on(double), taken]
 """
 
 
@@ -288,6 +298,7 @@ def test_quick_takes_known_names_too():
     found = in_blender(SCENE + QUICK, folder="")
     assert [found["kinds"].count(kind) for kind in ("force_attach", "field_primvar", "set_attribute")] == [1, 1, 0]
     assert found["notices"] == ["the vertex group stiffness of Jelly holds no vertex, and is left out"]
+    assert found["of instances"] == [["PIN", "stiffness", "Temperature?", "UVMap"], ["PIN"]]
 
 
 @pytest.mark.parametrize("count", [3, 300])

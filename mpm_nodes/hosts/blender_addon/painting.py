@@ -87,9 +87,19 @@ def painted_on(thing):
 
 
 def _states(thing):
-    """Return an object as it is, and as its modifiers make it where it is shown, where these are meshes."""
-    shown = thing.evaluated_get(bpy.context.evaluated_depsgraph_get())
-    return [each for each in (thing, shown) if each.type == "MESH"]
+    """Yield an object as it is, as its modifiers make it where it is shown, and what it instances, where these are meshes.
+
+    What is instanced is gone when the next one comes.
+    """
+    depsgraph = bpy.context.evaluated_depsgraph_get()
+    yield from (each for each in (thing, thing.evaluated_get(depsgraph)) if each.type == "MESH")
+    known = set()
+    for each in depsgraph.object_instances:
+        if each.is_instance and each.parent.original is thing and each.object.type == "MESH":
+            mesh = each.object.data.as_pointer()
+            if mesh not in known:
+                known.add(mesh)
+                yield each.object
 
 
 def _unfit(thing):
@@ -100,10 +110,11 @@ def _unfit(thing):
 
 def _runs_to_one(thing, name):
     """Return whether what is painted under a name goes from 0 to 1."""
-    if thing.vertex_groups.get(name) is not None:
-        return True
-    held = [each.data.attributes.get(name) for each in _states(thing)]
-    return any(each is not None and each.data_type in ("BYTE_COLOR", "FLOAT_COLOR", "BOOLEAN") for each in held)
+    for each in _states(thing):
+        held = each.data.attributes.get(name)
+        if each.vertex_groups.get(name) is not None or (held and held.data_type in ("BYTE_COLOR", "FLOAT_COLOR", "BOOLEAN")):
+            return True
+    return False
 
 
 def _is_empty(thing, name):
