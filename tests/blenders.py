@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -51,7 +52,7 @@ def main() -> int:
             continue
         files = sorted((ROOT / "tests" / "hosts").glob("test_blender_*.py"))
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-m", "not slow", *files, *args.also.split()],
+            [sys.executable, "-m", "pytest", "-m", "not slow", *files, *shlex.split(args.also)],
             env={**os.environ, "MPM_NODES_TEST_BPY_PYTHON": str(program)},
             cwd=ROOT,
             check=False,
