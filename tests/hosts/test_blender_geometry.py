@@ -57,14 +57,16 @@ def written():
 
 POINTS = """
 cloud = linked("Cloud", bpy.data.meshes.new("cloud"))
-group, (start, points, line, speed, heat, end) = made_by(cloud, "GeometryNodePoints", "ShaderNodeCombineXYZ",
-                                                    "GeometryNodeStoreNamedAttribute", "GeometryNodeStoreNamedAttribute")
+store = "GeometryNodeStoreNamedAttribute"
+group, (start, points, line, speed, heat, force, end) = made_by(
+    cloud, "GeometryNodePoints", "ShaderNodeCombineXYZ", store, store, store)
 index, now = group.nodes.new("GeometryNodeInputIndex"), group.nodes.new("GeometryNodeInputSceneTime")
 points.inputs["Count"].default_value, points.inputs["Radius"].default_value = 5, 0.25
 stored(speed, "velocity", "FLOAT_VECTOR").inputs[value_of(speed)].default_value = (0.0, 2.0, 4.0)
 stored(heat, "Temperature", "FLOAT")
+stored(force, "F", "FLOAT")  # the artist's, and not the matrix that particles call so
 wire(group, ((index, 0), (line, "X")), ((now, "Frame"), (line, "Z")), ((line, 0), (points, "Position")), ((points, 0), (speed, 0)),
-     ((speed, 0), (heat, 0)), ((now, "Frame"), (heat, value_of(heat))), ((heat, 0), (end, 0)))
+     ((speed, 0), (heat, 0)), ((now, "Frame"), (heat, value_of(heat))), ((heat, 0), (force, 0)), ((force, 0), (end, 0)))
 cloud.location, cloud.rotation_euler = (0.0, 0.0, 10.0), (0.0, 0.0, 1.5707963267948966)
 cloud.scale = (2.0, 2.0, 2.0)
 two = linked("Two", bpy.data.meshes.new("two"))

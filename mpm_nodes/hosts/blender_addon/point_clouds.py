@@ -8,12 +8,17 @@ from mathutils import Matrix
 
 from . import surfaces
 from .painting import ROLES
+from .specification import SPEC
 
 CURE = "let Geometry Nodes make some (Mesh to Points, Distribute Points in Volume), or choose another object"
 KINDS = {"FLOAT": ("f", "value", 1), "INT": ("i", "value", 1), "INT8": ("i", "value", 1), "BOOLEAN": ("i", "value", 1)}
 VECTORS = ("position", "velocity")
 OURS = {role.label.casefold(): role.attribute for role in ROLES.values() if role.attribute}
 """What attributes with the names of what may be painted are called as columns of particles."""
+
+
+SHAPED = {name for each in SPEC["attributes"] if each["shape"] for name in (each["name"], each["usd"].removeprefix("primvars:"))}
+"""Names under which particles have vectors and matrices, such as F: a number of the artist's is something else."""
 
 
 class Cloud(NamedTuple):
@@ -44,7 +49,7 @@ def _columns(cloud):
     for attribute in cloud.attributes:
         name = attribute.name
         code, member, width = ("f", "vector", 3) if name in VECTORS else KINDS.get(attribute.data_type, ("", "", 0))
-        if name[0] == "." or not code or (width == 3) != (attribute.data_type == "FLOAT_VECTOR"):
+        if name[0] == "." or not code or (width == 1 and name in SHAPED) or (width == 3) != (attribute.data_type == "FLOAT_VECTOR"):
             continue
         values = [0.0 if code == "f" else 0] * (width * len(attribute.data))
         attribute.data.foreach_get(member, values)
