@@ -320,6 +320,9 @@ class Layout:
     def inside(self, **how):
         return self
     row = inside
+    def column(self, **how):
+        self.said.append("one below the other")
+        return self
     def label(self, text=""):
         self.said.append(text)
     def prop(self, owner, name, text=""):
@@ -352,6 +355,7 @@ def test_the_panel_shows_what_is_painted(tmp_path):
     found = in_blender(SCENE + PANEL, folder=str(tmp_path))
     assert found["shown"] == {kind: kind == "emit_mesh" for kind in found["shown"]} and len(found["shown"]) == 7
     said = found["said"]
+    assert said.pop(said.index(["Lowest", 1.0]) - 1) == "one below the other", "half a sidebar cuts Lowest to Low"
     assert (
         said[:3] == ["Stiffness from", "Stiffness", "mpm_nodes.unpaint"] and ["Highest", 10.0] in said and ["Lowest", 1.0] in said
     )

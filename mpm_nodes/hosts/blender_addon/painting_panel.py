@@ -103,7 +103,7 @@ class MPM_PT_painting(Sidebar, bpy.types.Panel):
             if there:
                 row.operator("mpm_nodes.unpaint", text="", icon="X").role = role
                 if there[1] is not None:
-                    ends = self.layout.row(align=True)
+                    ends = self.layout.column(align=True)  # side by side their names would be cut
                     ends.prop(there[1], "k_from_value", text="Lowest")
                     ends.prop(there[1], "k_to_value", text="Highest")
 
