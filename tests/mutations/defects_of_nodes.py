@@ -22,8 +22,8 @@ DEFECTS = (
     Defect(
         "points and their velocities stay in the axes of their object",
         "mpm_nodes/hosts/blender_addon/point_clouds.py",
-        "Cloud(each.matrix_world.copy(),",
-        "Cloud(Matrix(),",
+        "PointCloudPiece(each.matrix_world.copy(),",
+        "PointCloudPiece(Matrix(),",
         "tests/hosts/test_blender_geometry.py::test_points_that_nodes_make_are_particles",
     ),
     Defect(

@@ -21,7 +21,7 @@ SHAPED = {name for each in SPEC["attributes"] if each["shape"] for name in (each
 """Names under which particles have vectors and matrices, such as F: a number of the artist's is something else."""
 
 
-class Cloud(NamedTuple):
+class PointCloudPiece(NamedTuple):
     """Points.
 
     Attributes:
@@ -39,7 +39,7 @@ def clouds(thing, depsgraph):
     for each in depsgraph.object_instances:
         owner = each.parent if each.is_instance else each.object
         if owner is not None and owner.original is thing and each.object.type == "POINTCLOUD":
-            found.append(Cloud(each.matrix_world.copy(), _columns(each.object.data)))
+            found.append(PointCloudPiece(each.matrix_world.copy(), _columns(each.object.data)))
     return found
 
 
