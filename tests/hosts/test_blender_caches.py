@@ -51,6 +51,12 @@ class Layout:
 from types import SimpleNamespace
 from bl_ext.user_default.mpm_nodes import cache_panel
 cache_import.show(tree, version, scene, [1, 2])
+drawn = []
+cache_panel.MPM_OT_note_revision.execute(
+    SimpleNamespace(folder=lambda context: (tree, version), note="new"),
+    SimpleNamespace(area=SimpleNamespace(tag_redraw=lambda: drawn.append(revisions.notes(version)[0]))))
+answer["drawn"] = drawn
+revisions.write_notes(version, answer["notes"][0], [])
 space = SimpleNamespace(type="NODE_EDITOR", node_tree=tree)
 cache_panel.MPM_PT_caches.draw(SimpleNamespace(layout=Layout()), SimpleNamespace(space_data=space))
 answer["panel"] = said
@@ -157,6 +163,7 @@ def test_a_note_and_a_published_version_stay_when_the_cook_goes(tmp_path: Path):
     assert seen["whole"] == "r001: every file is as it was written", "notes do not count as damage"
     assert seen["kept"] == [True, [1, 2]]
     assert "POINTCLOUD" in seen["opened"]
+    assert seen["drawn"] == ["new"], "a note is seen at once"
     assert seen["panel"] == ["Shown: melt_v001 in published", "Nothing is cooked in thaw_cache"]
     assert json.loads((tmp_path / "published" / "melt_v002" / "notes.json").read_text())["note"] == note
 

@@ -130,6 +130,8 @@ class MPM_OT_note_revision(_OnRevision, bpy.types.Operator):
         except revisions.RevisionFault as fault:
             self.report({"ERROR"}, str(fault))
             return {"CANCELLED"}
+        if context.area is not None:  # Blender does not draw the sidebar again after a dialog over the nodes
+            context.area.tag_redraw()
         return {"FINISHED"}
 
 
