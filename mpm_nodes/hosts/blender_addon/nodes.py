@@ -22,18 +22,20 @@ BESIDE = dict.fromkeys(("enum", "str", "path", "output_path", "strings"), 14)
 PLACED = {"centre", "translate"}
 """Knobs that an object of the scene can stand for."""
 
+FOLLOWERS = []
+"""Called with a node and the object that it stood for, when another one has taken its place."""
+
 
 def _remember_object(node, _context):
     """Keep the name of a node's object: Blender empties the pointer when the object is deleted, and tells nobody.
 
     What is painted on the object before is read from the one that takes its place.
     """
-    from . import painting
-
     before = bpy.data.objects.get(node.object_name)
     node.object_name = node.scene_object.name if node.scene_object else ""
     if before is not None and node.scene_object not in (None, before):
-        painting.follow(node, before)
+        for follow in FOLLOWERS:
+            follow(node, before)
 
 
 class MpmNode:

@@ -300,6 +300,9 @@ def follow(node, before):
                 each.scene_object = node.scene_object
 
 
+nodes.FOLLOWERS.append(follow)
+
+
 def take_known(node):
     """Let what is painted on the object of a node under a known name count; return what is left out, in sentences."""
     thing, left = node.scene_object, []

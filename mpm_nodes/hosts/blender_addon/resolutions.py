@@ -10,7 +10,7 @@ from pathlib import Path
 
 import bpy
 
-from . import cache_import, environment, revisions
+from . import cache_import, environment, revisions, trees
 
 NAME = "MPM Render"
 """Name of the second modifier."""
@@ -106,6 +106,9 @@ def switch(tree, _context=None):
         if own is not None and shown is not None:
             own.show_viewport, own.show_render = False, tree.render_high
             shown.show_render = not tree.render_high
+
+
+trees.SWITCHES.append(switch)
 
 
 def forget(tree):

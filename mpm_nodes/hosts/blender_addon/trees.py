@@ -25,10 +25,13 @@ class _Checked:
                 self.links.remove(link)
 
 
-def _switch(tree, _context):
-    from . import resolutions  # which reads caches, whose places are by the kinds of trees here
+SWITCHES = []
+"""Called with a tree whose renders shall read another cook than they did."""
 
-    resolutions.switch(tree)
+
+def _switch(tree, _context):
+    for switch in SWITCHES:
+        switch(tree)
 
 
 class MpmGraphTree(_Checked, bpy.types.NodeTree):
