@@ -24,6 +24,8 @@ const MODES: [Mode, string, string][] = [["translate", "Move", "t"], ["rotate", 
 const TURNS: Record<string, [number, number]> = { arrowleft: [-0.12, 0], arrowright: [0.12, 0], arrowup: [0, 0.12], arrowdown: [0, -0.12] };
 const NONE: ReadonlySet<string> = new Set();
 
+const NO_RANGE: [number, number] = [0, 1];
+
 export function Viewer() {
   const { path, revision, revisions, cook, document: graph, theme, kinds, selected, level } = useStore((s) => s);
   const host = useRef<HTMLDivElement>(null), view = useRef<View | null>(null), handles = useRef<Handles | null>(null);
@@ -54,7 +56,7 @@ export function Viewer() {
   useEffect(() => { setProbed([]); }, [revision, cook.number]);
   useEffect(() => { if (revision === other?.revision && other.path === path) setOther(null); }, [revision]);
 
-  const coloured = shown?.attribute ?? "", [least, most] = range.kind === "fixed" ? range.fixed : told(range.kind === "frame" ? (shown?.values ?? [0, 1]) : (play.span ?? shown?.values ?? [0, 1]));
+  const coloured = shown?.attribute ?? "", [least, most] = !coloured ? NO_RANGE : range.kind === "fixed" ? range.fixed : told(range.kind === "frame" ? (shown?.values ?? [0, 1]) : (play.span ?? shown?.values ?? [0, 1]));
   const on = useMemo(() => new Set(layers ?? shown?.shown ?? []), [layers, shown?.shown.join()]);
   const hidden = useMemo(() => (layers ? new Set((shown?.layers ?? []).map((each) => each.name).filter((each) => !on.has(each))) : NONE), [layers, on, shown?.layers]);
   useEffect(() => { view.current?.paint({ range: [least, most], ramped: coloured !== "", pointSize: size, hidden, slice }); }, [least, most, coloured, size, hidden, slice]);
