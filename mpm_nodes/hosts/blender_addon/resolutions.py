@@ -99,7 +99,7 @@ def _follow(thing, fine):
     own.cache_file, own.object_path, own.read_data = other.cache_file, other.object_path, set(other.read_data)
 
 
-def switch(tree, _context=None):
+def switch(tree):
     """Let renders read the fine cook, or the one that the viewport shows, as the tree says."""
     for thing in of_tree(tree):
         own, shown = second(thing), cache_import.cache_modifier(thing)
