@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import struct
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from editor_page import Page, driven
 from small_cache import cook_walking
 
 from mpm_nodes.editor.frames import Opened
-from mpm_nodes.editor.previews import PREFIX, Preview, files_of, graph_key, previews, write_preview
+from mpm_nodes.editor.previews import PREFIX, Preview, files_of, graph_key, previews
 from mpm_nodes.packaged_samples import sample_graph
 
+SCRIPT = Path(__file__).parents[2] / "docs" / "make_previews.py"
 LARGEST, LARGEST_OF_ALL = 900_000, 3_000_000
 """Bytes of one, and of all: the wheel holds them."""
 
@@ -62,7 +64,9 @@ def test_a_preview_holds_what_the_cook_holds(tmp_path: Path):
     """Shapes as they are sent of the cook, places and values within the step that they are rounded to; bodies are held once."""
     pytest.importorskip("pxr")
     folder = cook_walking(tmp_path)
-    write_preview(folder, tmp_path / "shot.npz", tmp_path / "shot.json", [1, 3], "mass", {"resolution": 1, "of": 3})
+    runpy.run_path(str(SCRIPT))["write_preview"](
+        folder, tmp_path / "shot.npz", tmp_path / "shot.json", [1, 3], "mass", {"resolution": 1, "of": 3}
+    )
     made, opened = Preview(tmp_path / "shot.npz"), Opened()
     layers = made.facts["frames"][0]["shown"]
     for number in (1, 3):
