@@ -1,5 +1,6 @@
 /** Points as shaded spheres: quads of the GPU whose rows of 16 bits lie as they came. */
 import { BufferAttribute, BufferGeometry, Points, ShaderMaterial, Vector2, Vector3 } from "three";
+import { outer } from "../model/outer";
 import type { Cloud } from "./frame";
 import { RAMP_GLSL, RAMP_SRGB } from "./ramp";
 import type { Shared } from "./shared";
@@ -30,22 +31,29 @@ const FRAGMENT = /* glsl */ `
     gl_FragColor = vec4(tint * light, 1.0);
   }`;
 
-export function pointsOf(cloud: Cloud, shared: Shared): Points {
+/** Return the points of a cloud; with `sparing`, those that cannot be seen from outside are not drawn as long as `drawShare` leaves them out. */
+export function pointsOf(cloud: Cloud, shared: Shared, sparing: boolean): Points {
   const geometry = new BufferGeometry(), [low, high] = cloud.box;
   geometry.setAttribute("row", new BufferAttribute(cloud.points, 4, true));
   if (cloud.rgba) geometry.setAttribute("rgba", new BufferAttribute(cloud.rgba, 4, true));
-  geometry.setDrawRange(0, cloud.shown);
+  const radius = cloud.radius * Math.cbrt(cloud.count / Math.max(cloud.shown, 1)), seen = sparing ? outer(cloud, radius) : null;
   const material = new ShaderMaterial({
     vertexShader: VERTEX, fragmentShader: FRAGMENT,
     uniforms: {
       low: { value: new Vector3(...low) }, extent: { value: new Vector3(...high.map((each, n) => each - low[n])) }, held: { value: new Vector2(...cloud.values) },
       colour: { value: new Vector3(...cloud.look.colour.map((each) => each / 255)) }, ramp: { value: RAMP_SRGB },
-      radius: { value: cloud.radius * Math.cbrt(cloud.count / Math.max(cloud.shown, 1)) }, mixed: { value: cloud.rgba ? 1 : 0 }, valued: { value: cloud.has_values ? 1 : 0 },
+      radius: { value: radius }, mixed: { value: cloud.rgba ? 1 : 0 }, valued: { value: cloud.has_values ? 1 : 0 },
       shown: shared.shown, size: shared.size, grown: shared.grown, pixels: shared.pixels, cut: shared.cut, ramping: shared.ramped,
     },
   });
   const points = new Points(geometry, material);
   points.frustumCulled = false;
-  points.userData = { layer: cloud.layer, matter: true, box: cloud.box, cloud };
+  points.userData = { layer: cloud.layer, matter: true, box: cloud.box, cloud, outer: seen && new BufferAttribute(seen, 1) };
   return points;
+}
+
+/** Draw the first of a cloud's points, of all or of those that can be seen from outside. */
+export function drawShare({ geometry, userData: { cloud, outer } }: Points, share: number, all: boolean): void {
+  geometry.setIndex(all ? null : outer);
+  geometry.setDrawRange(0, Math.ceil((geometry.index?.count ?? cloud.shown) * share));
 }

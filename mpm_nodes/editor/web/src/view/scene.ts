@@ -7,7 +7,7 @@ import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { aim, fogOf } from "./fog";
 import type { Frame, Triple } from "./frame";
 import { pickIn, type Picked } from "./pick";
-import { pointsOf } from "./points";
+import { drawShare, pointsOf } from "./points";
 import { Shared } from "./shared";
 import { sideOf, surfaceOf } from "./surfaces";
 
@@ -36,6 +36,7 @@ export class View {
   onDraw: () => void = () => {};
   private renderer: WebGLRenderer;
   private readonly sides = [new Group(), new Group()];
+  private readonly gone = new Group();
   private readonly marks = new Group();
   private readonly shown: (Frame | null)[] = [null, null];
   private readonly depth = new WebGLRenderTarget(1, 1, { depthTexture: new DepthTexture(1, 1) });
@@ -76,7 +77,7 @@ export class View {
     this.resize();
   }
 
-  dispose(): void { this.watch.disconnect(); cancelAnimationFrame(this.queued); clearTimeout(this.rests); this.controls.dispose(); this.depth.dispose(); this.renderer.dispose(); this.surface.remove(); }
+  dispose(): void { this.watch.disconnect(); cancelAnimationFrame(this.queued); clearTimeout(this.rests); this.controls.dispose(); clear(this.gone); this.depth.dispose(); this.renderer.dispose(); this.surface.remove(); }
 
   private rendererWith(smooth: boolean): WebGLRenderer {
     const made = new WebGLRenderer({ antialias: smooth });
@@ -105,7 +106,8 @@ export class View {
     if (this.shown[side] === frame) return;
     this.shown[side] = frame;
     const into = this.sides[side];
-    clear(into);
+    // what went is thrown away after the next picture, so that it need not compile the same shaders again
+    if (into.children.length) this.gone.add(...into.children);
     if (count(frame) > MANY && this.renderer.getContextAttributes().antialias && drawnByProcessor(this.renderer)) {
       this.renderer.dispose();
       this.renderer.forceContextLoss();
@@ -113,7 +115,7 @@ export class View {
       this.drawing = false;
       this.resize();
     }
-    for (const cloud of frame?.clouds ?? []) into.add(pointsOf(cloud, this.shared));
+    for (const cloud of frame?.clouds ?? []) into.add(pointsOf(cloud, this.shared, !this.renderer.getContextAttributes().antialias));
     for (const mesh of frame?.meshes ?? []) into.add(surfaceOf(mesh, this.shared, this.painting.slice.axis !== null));
     for (const fog of frame?.fogs ?? []) into.add(fogOf(fog, this.shared));
     this.applyPainting();
@@ -213,6 +215,9 @@ export class View {
     this.controls.update();
     this.placeGrid();
     this.tellScale();
+    // it does not go on from here, so that all points are drawn at once
+    clearTimeout(this.rests);
+    this.moving = this.grasped;
     this.draw();
   }
 
@@ -292,8 +297,9 @@ export class View {
     const begin = performance.now(), detail = this.moving && this.cost ? Math.min(1, Math.max(LEAST_DETAIL, SMOOTH / this.cost)) : 1;
     this.shared.grown.value = Math.cbrt(1 / detail);
     this.shared.steps.value = this.moving ? 24 : 64;
-    for (const each of this.everything()) if (each instanceof Points) each.geometry.setDrawRange(0, Math.ceil(each.userData.cloud.shown * detail));
+    for (const each of this.everything()) if (each instanceof Points) drawShare(each, detail, this.seesAll(each));
     this.paintSides();
+    clear(this.gone);
     const gl = this.renderer.getContext() as WebGL2RenderingContext, fence = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
     if (!fence) return;
     gl.flush();
@@ -310,6 +316,12 @@ export class View {
       if (this.again) { this.again = false; this.draw(); }
     };
     look();
+  }
+
+  /** Whether the inside of a cloud can be seen: it is cut, its points are drawn small, or the eye is in it. */
+  private seesAll(each: Points): boolean {
+    const [low, high] = each.userData.box as [Triple, Triple], { x, y, z } = this.camera.position, reach = this.camera.near * 2;
+    return this.painting.slice.axis !== null || this.painting.pointSize < 1 || [x, y, z].every((at, axis) => at > low[axis] - reach && at < high[axis] + reach);
   }
 
   private paintSides(): void {
