@@ -5,7 +5,7 @@ const [url, web, begin, frames] = process.argv.slice(2);
 const { chromium } = createRequire(`${web}/`)("playwright-core");
 const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
-  args: ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-sandbox"],
+  args: ["--enable-unsafe-swiftshader", "--no-sandbox"],
 });
 const page = await (await browser.newContext({ viewport: { width: 1400, height: 900 } })).newPage();
 const launched = Date.now();
