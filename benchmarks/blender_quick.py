@@ -1,6 +1,6 @@
 """What Quick takes in Blender: clicks, and processor seconds from the click until the first two frames are in the scene. Needs bpy.
 
-python benchmarks/blender_quick.py [NAME ...]      # prints the table of docs/blender.md, or those of its rows
+python benchmarks/blender_quick.py [NAME ...]      # prints the table of docs/measured.md, or those of its rows
 
 Seconds are those of Blender's process and of all that it starts, of the second of two cooks: the first one compiles.
 """
