@@ -54,6 +54,13 @@ def _text(given: dict[str, Any], name: str) -> str:
     return value
 
 
+def _is_draft(given: Any) -> bool:
+    if not isinstance(given, dict) or not all(isinstance(given.get(name), str) for name in ("text", "digest")):
+        return False
+    made = given.get("time", 0)
+    return given["text"] != "" and isinstance(made, int | float) and 0 <= made < 2**53
+
+
 def _whole(given: dict[str, Any], name: str, least: int, most: int) -> int:
     value = given.get(name)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
@@ -179,14 +186,13 @@ class Calls:
         return {"digest": self.project.save(_text(given, "path"), _text(given, "text"), _text(given, "digest"))}
 
     def draft(self, given: dict[str, Any]) -> Any:
-        """Keep edits that are not saved, `text`, made from the file of a digest; "" throws them away. Without it, return them."""
-        path, text = _text(given, "path"), given.get("text")
-        if text is None:
-            return self.drafts.read(path)
-        if _text(given, "text"):
-            self.drafts.keep(path, text, _text(given, "digest"))
-        else:
-            self.drafts.drop(path)
+        """Keep `drafts` of edits that are not saved in place of those that are there. Without them, return those."""
+        path, drafts = _text(given, "path"), given.get("drafts")
+        if drafts is None:
+            return {"drafts": self.drafts.read(path)}
+        if not isinstance(drafts, list) or not all(map(_is_draft, drafts)):
+            raise Refused(400, "drafts: each is an object with a text and a digest, and may have a time")
+        self.drafts.keep(path, drafts)
         return {}
 
     # ---------------------------------------------------------------- the command line

@@ -41,6 +41,29 @@ try {
   await select(page, "ball");
   found.restored = await radius(page).inputValue();
 
+  // with older edits still offered, new ones are kept as well, and neither is lost to a crash, another program or another file
+  const texts = () => (existsSync(draft) ? JSON.parse(readFileSync(draft, "utf-8")).drafts.map((each) => JSON.parse(each.text).nodes.ball.knobs.radius) : []);
+  await page.reload();
+  await page.locator(".draft").waitFor();
+  await select(page, "ball");
+  await type(page, "0.24");
+  await until(() => texts().length === 2);
+  found.both_kept = [texts()];
+  await page.reload();
+  await page.locator(".draft").waitFor();
+  await page.locator(".draft button", { hasText: "Restore" }).click();
+  await page.locator(".draft button", { hasText: "in place of those made since" }).waitFor();
+  await select(page, "ball");
+  found.both_kept.push(await radius(page).inputValue(), await page.locator(".draft").count());
+  await page.screenshot({ path: `${folder}/drafts.png` });
+  await page.locator(".bar button").first().click(); // closed without the new ones: the older ones stay
+  await page.locator(".files button", { hasText: "shot.json" }).click();
+  await page.locator(".draft").waitFor();
+  found.both_kept.push(texts());
+  await page.locator(".draft button", { hasText: "Restore" }).click();
+  await select(page, "ball");
+  await until(async () => (await radius(page).inputValue()) === "0.27");
+
   // what differs, from the file
   await page.locator(".bar button", { hasText: "Changes" }).click();
   await page.locator(".changes table").waitFor();
@@ -92,6 +115,10 @@ try {
   await page.keyboard.press("Enter");
   await until(() => existsSync(`${folder}/.fresh.json.unsaved`));
   await page.reload();
+  await page.locator(".bar button").first().click();
+  await page.locator(".begin form input").fill("fresh"); // begun again under its name, it is offered, too
+  await page.locator(".begin form button").click();
+  await page.locator(".draft button", { hasText: "Restore" }).waitFor();
   await page.locator(".bar button").first().click();
   await page.locator(".lost button", { hasText: "fresh.json" }).click();
   await page.locator(".card").waitFor();

@@ -24,6 +24,7 @@ def test_nothing_is_lost_between_pages_programs_and_tabs(found):
     assert found["faults"] == []
     assert found["clean"] == 0 and "older versions" in found["said"]
     assert found["untouched"] and "were not saved" in found["asked"] and found["restored"] == "0.27"
+    assert found["both_kept"] == [[0.24, 0.27], "0.24", 1, [0.27]]
     assert found["rows"] == ["ball.radius\tRadius\t0.2\t0.27"]
     assert found["digits"] and found["version"] > 1
     assert found["before"] == "0.27" and found["after"] == ["0.31", 0]

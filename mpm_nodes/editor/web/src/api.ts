@@ -31,6 +31,8 @@ export interface Sample { name: string; doc: string; topic: string; picture: boo
 export interface Quick { name: string; label: string; doc: string }
 export interface Hello { root: string; graph: string; graphs: string[]; /** JSON files that cannot be opened, and in a word why. */ others: { name: string; why: string }[]; samples: Sample[]; drafts: string[]; quick: Quick[] }
 export interface Opened { path: string; text: string; digest: string }
+/** Edits that were not saved, and the digest of the file that they were made from. */
+export interface Draft { text: string; digest: string; time: number }
 export interface Problem { place: string; message: string; value?: unknown; allowed?: string; cure?: string }
 export interface Checked { problems: Problem[]; warnings?: Problem[]; said?: string; nodes?: Record<string, number> }
 export type CookEvent = JsonObject & { event: string; n: number };
@@ -53,7 +55,8 @@ export const api = {
   save: (path: string, text: string, digest: string) => json<{ digest: string }>("save", { path, text, digest }),
   /** Read as a file is, so that long numbers keep their digits. */
   upgrade: async (path: string) => parse(await (await call("upgrade", { path })).text()).root.value as { document: JsonObject },
-  draft: (path: string, text?: string, digest?: string) => json<{ text?: string; digest?: string; time?: number }>("draft", { path, text, digest }),
+  drafts: async (path: string) => (await json<{ drafts: Draft[] }>("draft", { path })).drafts,
+  keepDrafts: (path: string, drafts: (Omit<Draft, "time"> & Partial<Draft>)[]) => json<object>("draft", { path, drafts }),
   check: (path: string, text: string) => json<Checked>("check", { path, text }),
   cook: (path: string, mode: string, more: { frame?: number; of?: string; replace?: boolean; to?: string } = {}) => json<object>("cook", { path, mode, ...more }),
   cooked: (path: string, revision: string) => json<{ graph: JsonObject | null }>("cooked", { path, revision }),

@@ -1,35 +1,46 @@
 /** Edits go to a draft beside the file as they are made; saved, undone or thrown away, the draft goes. Tabs on one file tell each other. */
 import { api } from "./api";
-import { dirty, get, lookAtDisk, type State, textOf } from "./store";
+import { dirty, get, lookAtDisk, lookForDrafts, type State, tell, textOf } from "./store";
 
 /** Seconds from an edit until it is kept. */
 const SOON = 1.2;
-let clock = 0, kept: State["document"] = null, there = "", busy: Promise<unknown> = Promise.resolve();
+/** What was kept last, of which file there are drafts, and of which one it was told that they cannot be kept. */
+let clock = 0, kept: Pick<State, "document" | "drafts" | "path"> | null = null, there = "", refused = "", busy: Promise<unknown> = Promise.resolve();
 
+const known = ({ document, drafts, path }: State) => kept?.document === document && kept.drafts === drafts && kept.path === path;
+
+/** Keep the edits before those of earlier times that are still offered: neither takes the place of the other. */
 function keep(): void {
-  const s = get(), { path, digest, document } = s;
+  const s = get(), { path, digest, document, drafts } = s;
   clearTimeout(clock);
-  if (!document || s.draft || kept === document) return;
-  kept = document;
-  if (dirty(s)) { there = path; busy = busy.then(() => api.draft(path, textOf(s), digest)).catch(() => {}); }
-  else if (there === path) { there = ""; busy = busy.then(() => api.draft(path, "", "")).catch(() => {}); }
+  if (!document || known(s)) return;
+  if (!drafts) return void lookForDrafts(); // what is there already is not written over unseen
+  kept = { document, drafts, path };
+  const all = [...(dirty(s) ? [{ text: textOf(s), digest }] : []), ...drafts];
+  if (!all.length && there !== path) return;
+  there = all.length ? path : "";
+  busy = busy.then(() => api.keepDrafts(path, all)).then(() => { refused = ""; }, (error) => {
+    if (refused !== path && get().path === path) tell(new Error(`Changes are not kept until you save them: ${error.message}`));
+    refused = path;
+  });
 }
 
 /** Call when anything has changed. */
 export function watchDrafts(s: State): void {
-  if (!s.document || s.document === kept || s.draft) return;
+  if (!s.document || known(s)) return;
   clearTimeout(clock);
   clock = window.setTimeout(keep, SOON * 1000);
 }
 
-/** Know of a draft that is there already. */
-export function knowDraft(path: string): void { there = path; }
+/** Know of drafts that are there already. */
+export function knowDrafts(path: string): void { there = path; }
 
-/** Forget the draft of a file that is closed without its changes. */
-export function forgetDraft(path: string): void {
+/** Forget the changes of a file that is closed without them, or goes on under another name; those of earlier times stay. */
+export function forgetChanges({ path, drafts }: State): void {
   clearTimeout(clock);
-  there = "";
-  busy = busy.then(() => api.draft(path, "", "")).catch(() => {});
+  if (!drafts) return;
+  if (there === path) there = "";
+  busy = busy.then(() => api.keepDrafts(path, drafts)).catch(() => {});
 }
 
 const others = "BroadcastChannel" in window ? new BroadcastChannel("mpm-nodes") : null;

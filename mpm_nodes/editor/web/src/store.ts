@@ -1,7 +1,7 @@
 /** What the page knows, and what can be done to it. The file on disk is the truth; this is a copy with edits and their history. */
 import { useSyncExternalStore } from "react";
-import { api, CallFault, type Checked, type CookEvent, type Hello, type Problem } from "./api";
-import { followTabs, forgetDraft, knowDraft, tellTabs, watchDrafts } from "./drafts";
+import { api, CallFault, type Checked, type CookEvent, type Draft, type Hello, type Problem } from "./api";
+import { followTabs, forgetChanges, knowDrafts, tellTabs, watchDrafts } from "./drafts";
 import * as g from "./model/graph";
 import type { Preset } from "./model/keymap";
 import { type Json, type JsonObject, parse, pretty, print, type Source } from "./model/json";
@@ -34,8 +34,8 @@ export interface State {
   frame: number | null; askedFrame: number | null; plots: boolean;
   /** Whose keys are shown as curves. */
   curve: { node: string; knob: string } | null;
-  /** Edits of the last time that were not saved, and something that the page is compared with. */
-  draft: { text: string; time: number; other: boolean } | null; diff: { what: string; was: JsonObject } | null;
+  /** Edits of earlier times that were not saved, the last ones first (null: not looked for yet), and something that the page is compared with. */
+  drafts: Draft[] | null; diff: { what: string; was: JsonObject } | null;
 }
 
 const NO_COOK: CookState = { number: 0, path: "", running: false, revision: "", frames: null, last: null, status: "", fault: false, share: 0, log: [], seconds: new Map(), now: "", stages: new Map(), failed: "", facts: {}, document: null };
@@ -44,7 +44,7 @@ let state: State = {
   kinds: null, hello: null, path: "", digest: "", source: null, document: null, saved: null, level: [], selected: new Set(), focusKnob: "",
   past: [], future: [], checked: { problems: [] }, checking: false, cook: NO_COOK, conflict: null, toast: "",
   theme: (localStorage.getItem("theme") as State["theme"]) ?? "auto", revision: "", revisions: [], edits: 0, fault: "", help: false, keymap: localStorage.getItem("keys") === "houdini" ? "houdini" : "blender",
-  cooked: null, times: null, heat: false, frame: null, askedFrame: null, plots: localStorage.getItem("plots") === "open", curve: null, draft: null, diff: null,
+  cooked: null, times: null, heat: false, frame: null, askedFrame: null, plots: localStorage.getItem("plots") === "open", curve: null, drafts: [], diff: null,
 };
 const listeners = new Set<() => void>();
 
@@ -115,9 +115,9 @@ export async function open(path: string, read = () => api.open(path)): Promise<v
     // what is read again is one more step: what was there before can be gone back to
     const again = asked !== null && state.path === opened.path, stays = again && state.level.length && g.isSubsteps(state.kinds!, g.entryOf(document, state.level[0]!), state.level[1]!);
     set({ path: opened.path, digest: opened.digest, source, document, saved: document, level: stays ? state.level : [], curve: null, selected: again ? state.selected : new Set(),
-      past: again ? [...state.past.slice(-199), asked] : [], future: [], conflict: null, diff: null, draft: null, checked: { problems: [] }, revision: again ? state.revision : "", revisions: again ? state.revisions : [], edits: 0 });
+      past: again ? [...state.past.slice(-199), asked] : [], future: [], conflict: null, diff: null, drafts: again ? state.drafts : null, checked: { problems: [] }, revision: again ? state.revision : "", revisions: again ? state.revisions : [], edits: 0 });
     await lookForRevisions();
-    if (!again) await lookForDraft();
+    if (!again) await lookForDrafts();
     if (state.kinds) await bringUpToDate();
   } catch (error) { tell(error); }
 }
@@ -153,15 +153,16 @@ export async function create(path: string): Promise<void> {
   } catch (error) { return tell(error); } // a name that could not be saved under is told before there is work to lose
   const document = g.newGraph(get().kinds!.spec);
   set({ path, digest: "", source: null, document, saved: null, level: [], selected: new Set(), past: [], future: [], conflict: null,
-    checked: { problems: [] }, revision: "", revisions: [] });
+    drafts: null, checked: { problems: [] }, revision: "", revisions: [] });
+  await lookForDrafts();
 }
 
 export function close(): void {
   if (dirty(state)) {
     if (!confirm("Leave the changes of this graph unsaved?")) return;
-    forgetDraft(state.path);
+    forgetChanges(state);
   }
-  set({ document: null, saved: null, path: "", draft: null, diff: null });
+  set({ document: null, saved: null, path: "", drafts: [], diff: null });
   api.hello().then((hello) => set({ hello }), tell);
 }
 
@@ -187,9 +188,9 @@ export async function saveAs(): Promise<void> {
   try {
     if ((await api.digest(path)).digest) return say(`${path} is there already: choose another name.`);
     await saving;
-    const was = { path: state.path, digest: state.digest };
-    set({ path, digest: "", conflict: null });
-    if (await save("")) { set({ revision: "", revisions: [] }); await lookForRevisions(); } else set(was);
+    const before = state, was = { path: state.path, digest: state.digest, drafts: state.drafts };
+    set({ path, digest: "", conflict: null, drafts: [] });
+    if (await save("")) { forgetChanges(before); set({ revision: "", revisions: [] }); await lookForRevisions(); } else set(was);
   } catch (error) { tell(error); }
 }
 
@@ -226,28 +227,25 @@ export async function lookAtDisk(): Promise<void> {
   else { await open(path); say(`${path} was changed on disk and read again.`); }
 }
 
-async function lookForDraft(): Promise<void> {
-  const { path, digest } = state, found = await api.draft(path).catch(() => null);
-  if (!found?.text || state.path !== path || dirty(state)) return;
-  knowDraft(path);
-  if (found.text === state.source?.text) forgetDraft(path);
-  else set({ draft: { text: found.text, time: found.time!, other: found.digest !== digest } });
+export async function lookForDrafts(): Promise<void> {
+  const { path } = state, found = await api.drafts(path).catch(() => null);
+  if (!found || state.path !== path || state.drafts) return;
+  if (found.length) knowDrafts(path);
+  set({ drafts: found.filter((each) => each.text !== state.source?.text) });
 }
 
 /** Take the edits of the last time, as one step that can be undone. */
 export function restoreDraft(): void {
-  const { draft } = state;
-  set({ draft: null });
+  const [draft, ...drafts] = state.drafts ?? [];
+  set({ drafts });
   if (draft) edit(() => parse(draft.text).root.value as JsonObject);
 }
-export function dropDraft(): void { forgetDraft(state.path); set({ draft: null }); }
+export function dropDraft(): void { set({ drafts: state.drafts!.slice(1) }); }
 
 /** Go on with a graph that was never saved. */
 export async function openLost(path: string): Promise<void> {
-  const found = await api.draft(path).catch(() => null);
-  knowDraft(path);
   await create(path);
-  if (found?.text && state.path === path) edit(() => parse(found.text!).root.value as JsonObject);
+  if (state.path === path) restoreDraft();
 }
 
 /** Show what differs from the file: as it is on disk where something else has written it, else as it was read. */

@@ -31,13 +31,13 @@ export function Changes() {
 
 /** Offer edits that were not saved when the page was last closed. */
 export function DraftBar() {
-  const { draft, path } = useStore((s) => s);
+  const s = useStore((each) => each), [draft] = s.drafts ?? [];
   if (!draft) return null;
   const when = new Date(draft.time * 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
   return (
     <div className="conflict draft" role="alert">
-      <span>Changes of {path} from {when} were not saved{draft.other ? ", and the file was written by something else since" : ""}.</span>
-      <button onClick={store.restoreDraft}>Restore them</button>
+      <span>Changes of {s.path} from {when} were not saved{draft.digest === s.digest ? "" : ", and the file was written since"}.</span>
+      <button onClick={store.restoreDraft}>{store.dirty(s) ? "Restore them in place of those made since" : "Restore them"}</button>
       <button onClick={store.dropDraft}>Throw them away</button>
     </div>
   );
