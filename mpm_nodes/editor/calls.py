@@ -264,11 +264,11 @@ class Calls:
 
     # ---------------------------------------------------------------- caches
     def revisions(self, given: dict[str, Any]) -> Any:
-        """Return the names of the cooks of a graph file, oldest first; where there is none, that of a packaged preview."""
+        """Return the names of the cooks of a graph file, oldest first, and after them that of its packaged preview, if it has one."""
         path = _text(given, "path")
         own = [folder.name for folder in list_revisions(self.project.cooks(path))]
         with contextlib.suppress(MpmNodesError):  # a file that was removed still has its cooks
-            own = own or preview_of(json.loads(self.project.read(path)[0]))
+            own += preview_of(json.loads(self.project.read(path)[0]))
         return {"revisions": own}
 
     def cooked(self, given: dict[str, Any]) -> Any:

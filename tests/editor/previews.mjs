@@ -1,6 +1,7 @@
 // A packaged shot that opens cooked, in Chromium: node previews.mjs URL FOLDER WEB; prints one JSON line of what was found.
+import { existsSync } from "node:fs";
 import { drive } from "./chromium.mjs";
-import { differs, faint, pixels, unnamed } from "./seen.mjs";
+import { differs, faint, hiddenWires, pixels, unnamed } from "./seen.mjs";
 
 await drive(async ({ page, folder, found, url, button }) => {
   const picture = (name) => page.screenshot({ path: `${folder}/${name}.png` });
@@ -11,6 +12,17 @@ await drive(async ({ page, folder, found, url, button }) => {
   await offered.first().locator("img").waitFor();
   found.offered = await offered.locator("b").allInnerTexts();
   await picture("previews_start");
+
+  // no wire of their graphs passes behind a node
+  found.hidden = [];
+  for (const [n, name] of found.offered.entries()) {
+    await offered.nth(n).locator("button").click();
+    await page.locator(".react-flow__edge-path").nth(5).waitFor();
+    await page.waitForTimeout(300); // all of it is fitted
+    found.hidden.push(...(await hiddenWires(page)).map((each) => `${name}: ${each}`));
+    await page.locator(".bar button").first().click();
+    await offered.first().waitFor();
+  }
 
   // frames, a shaded surface and bodies, before anything is cooked
   const begun = Date.now();
@@ -63,4 +75,29 @@ await drive(async ({ page, folder, found, url, button }) => {
   await page.waitForFunction(() => document.documentElement.dataset.theme === "light");
   found.faint.push(...(await faint(page)));
   await picture("preview_light");
+
+  found.cooked = existsSync(`${folder}/demo/demo_cache`);
+
+  // the first own cook takes its place, and is compared with it, also where a knob was changed
+  await page.locator(".card", { has: page.locator('.card-head b:text-is("cheese")') }).locator(".card-head").click();
+  const density = page.locator('.knob[data-knob="density"] input').first();
+  await density.fill("800");
+  await density.press("Enter");
+  await page.locator(".flow").press("Alt+a");
+  for (const [name, value] of [["end", "2"], ["cell_size", "0.06"]]) {
+    const each = page.locator(`.knob[data-knob="${name}"] input`).first();
+    await each.fill(value);
+    await each.press("Enter");
+  }
+  await button("Cook").click();
+  await page.waitForFunction(() => document.querySelector(".over.top select").value === "r001", null, { timeout: 240_000 });
+  await button("Cook").waitFor({ timeout: 240_000 });
+  await page.locator(".over.top option", { hasText: "preview" }).first().waitFor({ state: "attached" }); // the list was asked for again
+  const cooks = toolbar.locator("select").first(), others = toolbar.locator("label", { hasText: "Beside" }).locator("select");
+  found.own = [await cooks.inputValue(), await cooks.locator("option").allInnerTexts(), (await others.locator("option").allInnerTexts())[1]];
+  await others.selectOption({ label: "preview" });
+  await page.locator(".stage[data-beside]").waitFor();
+  found.beside = Number(await stage.getAttribute("data-beside"));
+  found.sides = await page.locator(".side").allInnerTexts();
+  await picture("preview_beside");
 });

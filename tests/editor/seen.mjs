@@ -43,6 +43,17 @@ export const unnamed = (page) => page.evaluate(() => [...document.querySelectorA
   return !label && each.checkVisibility() && !each.classList.contains("react-flow__node") && !each.classList.contains("flow");
 }).map((each) => each.outerHTML.slice(0, 160)));
 
+/** Return the wires that are hidden by a node on their way. */
+export const hiddenWires = (page) => page.evaluate(() => {
+  const cards = [...document.querySelectorAll(".react-flow__node-card")].map((each) => [each.dataset.id, each.getBoundingClientRect()]);
+  return [...document.querySelectorAll(".react-flow__edge-path")].flatMap((path) => {
+    const length = path.getTotalLength(), onto = path.getScreenCTM(), ends = path.closest(".react-flow__edge").dataset.id.split(">").map((each) => each.split(".")[0]);
+    const behind = new Set(Array.from({ length: 200 }, (_, n) => path.getPointAtLength((length * n) / 199).matrixTransform(onto)).flatMap(({ x, y }) =>
+      cards.filter(([name, { left, right, top, bottom }]) => !ends.includes(name) && x > left && x < right && y > top && y < bottom).map(([name]) => name)));
+    return [...behind].map((name) => `${ends.join(">")} behind ${name}`);
+  });
+});
+
 /** Collect what the console complains of, and requests that leave `home`. */
 export function watched(page, home) {
   const faults = [], outside = [];

@@ -32,8 +32,18 @@ try {
   found.stranger = await stranger.locator("[role=alert]").innerText();
   await stranger.close();
 
-  // what is typed but not entered is saved as well
+  // names in help texts are set as code, and no mark-up is seen
   await page.goto(url);
+  await node("jelly").locator(".card-head").click();
+  await knob("name").locator(".doc code").waitFor();
+  await page.locator(".flow").focus();
+  await page.keyboard.press("Shift+A");
+  await page.locator(".palette input").fill("label pieces");
+  await page.locator(".palette p code").waitFor();
+  found.ticks = await page.evaluate(() => [...document.querySelectorAll("body *")].flatMap((each) => [...[...each.childNodes].filter((child) => child.nodeType === 3).map((child) => child.data), each.title ?? ""]).filter((text) => String(text).includes("`")));
+  await page.keyboard.press("Escape");
+
+  // what is typed but not entered is saved as well
   await node("ball").locator(".card-head").click();
   await radius().fill("0.22");
   await save();

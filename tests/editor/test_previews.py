@@ -91,7 +91,7 @@ def test_a_preview_holds_what_the_cook_holds(tmp_path: Path):
 
 
 def test_a_cook_takes_its_place(page: Page, project: Path):
-    """A shot has its preview until something is cooked, also where its nodes were moved; another graph has none."""
+    """A shot has its preview, after its own cooks; another graph has none."""
     path = page.call("sample", name="demo")["path"]
     assert page.call("revisions", path=path)["revisions"] == [f"{PREFIX}demo"]
     assert page.call("cooked", path=path, revision=f"{PREFIX}demo")["graph"] is None
@@ -102,7 +102,7 @@ def test_a_cook_takes_its_place(page: Page, project: Path):
     with pytest.raises(AssertionError, match="no such preview"):
         page.call("frame", path=path, revision=f"{PREFIX}../demo", frame=1)
     (project / "demo" / "demo_cache" / "r001").mkdir(parents=True)
-    assert page.call("revisions", path=path)["revisions"] == ["r001"]
+    assert page.call("revisions", path=path)["revisions"] == ["r001", f"{PREFIX}demo"]
     assert page.call("revisions", path="shot.json")["revisions"] == []
     (project / "odd.json").write_text('{"format": "mpm_nodes.graph", "version": 1, "nodes": {"a": 3, "b": null}}')
     assert page.call("revisions", path="odd.json")["revisions"] == []
@@ -116,7 +116,8 @@ def test_a_shot_opens_cooked(page: Page, project: Path):
     assert found["faults"] == [] and found["outside"] == [] and found["unnamed"] == []
     assert found["faint"] == [], "\n".join(found["faint"])
     assert found["offered"][0] == "Demo" and len(found["offered"]) == len(previews())
-    assert found["revision"] == "preview of demo" and not list(project.rglob("*_cache"))
+    assert found["hidden"] == []
+    assert found["revision"] == "preview of demo" and not found["cooked"]
     facts = previews()["demo"].facts["frames"][0]["preview"]
     for told in ("Packaged preview", f"{facts['points']:,} points", f"{facts['frames']} of 40 frames", "Your own cook"):
         assert told in found["note"]
@@ -124,3 +125,6 @@ def test_a_shot_opens_cooked(page: Page, project: Path):
     assert found["scrubbed"] > 0.02 and found["coloured"] > 0.02 and "m/s" in found["legend"]
     assert found["stepped"] == [3, 5, 3]
     assert "cook the graph" in found["plots"]
+    assert (
+        found["own"] == ["r001", ["r001", "preview"], "preview"] and found["beside"] > 0 and found["sides"] == ["r001", "preview"]
+    )

@@ -37,6 +37,7 @@ def test_nothing_that_was_done_is_lost_and_there_is_a_way_on(found):
     assert "error" not in found, found["error"]
     assert found["faults"] == []
     assert "token" in found["stranger"] and "Try again" in found["stranger"]
+    assert found["ticks"] == []
     assert found["typed"] == 0.22 and found["still"]
     assert found["conflicts"] == 0 and found["undone"] == "0.23"
     assert "0,5 is not a number" in found["told"]

@@ -6,6 +6,7 @@ import * as g from "./model/graph";
 import type { Preset } from "./model/keymap";
 import { type Json, type JsonObject, parse, pretty, print, type Source } from "./model/json";
 import { meaning } from "./model/meaning";
+import { isPreview, newest } from "./model/preview";
 import { Kinds, SPEC_FORMAT, SPEC_VERSION, type Kind } from "./model/spec";
 
 export interface CookState {
@@ -368,8 +369,11 @@ export function stop(): void { api.stop().catch(tell); set({ cook: { ...state.co
 export async function lookForRevisions(): Promise<void> {
   const { path, digest } = state;
   if (!digest) return;
-  const { revisions } = await api.revisions(path);
-  if (state.path === path) set({ revisions, revision: revisions.includes(state.revision) ? state.revision : revisions.at(-1) ?? "" });
+  const found = (await api.revisions(path)).revisions;
+  if (state.path !== path) return;
+  // a preview that was shown can still be compared with when the graph is no longer the one that it is of
+  const revisions = [...new Set([...found, ...state.revisions.filter(isPreview)])];
+  set({ revisions, revision: revisions.includes(state.revision) ? state.revision : newest(revisions) });
 }
 
 /** Called with every event of a cook, after the store has taken it. */

@@ -9,6 +9,7 @@ import { Changes, DraftBar } from "./Changes";
 import { HelpSheet } from "./HelpSheet";
 import { KnobPanel } from "./KnobPanel";
 import { PlotPane } from "./PlotPane";
+import { Prose } from "./Prose";
 import { Start } from "./Start";
 import { Viewer } from "./Viewer";
 import { useSplit } from "./split";
@@ -53,7 +54,7 @@ export function App() {
           <Changes />
         </div>
       )}
-      {toast && <div className="toast" role="alert" onClick={() => set({ toast: "" })}>{toast}</div>}
+      {toast && <div className="toast" role="alert" onClick={() => set({ toast: "" })}><Prose text={toast} /></div>}
     </>
   );
 }
@@ -129,7 +130,7 @@ function Status() {
       {cook.log.length > 0 && (
         <details className="log">
           <summary>{cook.log.length} message{cook.log.length > 1 ? "s" : ""} of the cook</summary>
-          <ul>{cook.log.map((line, n) => <li key={n} className={line.kind}><b>{line.kind}</b> {line.text}</li>)}</ul>
+          <ul>{cook.log.map((line, n) => <li key={n} className={line.kind}><b>{line.kind}</b> <Prose text={line.text} /></li>)}</ul>
         </details>
       )}
       <details className="log">
@@ -137,7 +138,7 @@ function Status() {
         <ul>
           {[...checked.problems, ...(checked.warnings ?? [])].map((problem, n) => (
             <li key={n} className={n < problems ? "error" : "warning"}>
-              <button onClick={() => store.goTo(problem)}><b>{problem.place}</b> {problem.message}{problem.cure ? `; ${problem.cure}` : ""}</button>
+              <button onClick={() => store.goTo(problem)}><b>{problem.place}</b> <Prose text={`${problem.message}${problem.cure ? `; ${problem.cure}` : ""}`} /></button>
             </li>
           ))}
         </ul>

@@ -13,6 +13,7 @@ import { BoxPanel, Swatches } from "./Boxes";
 import { BranchOffer } from "./BranchOffer";
 import { Icon } from "./Icon";
 import { NumberField } from "./NumberField";
+import { plain, Prose } from "./Prose";
 
 export function KnobPanel() {
   const s = useStore((each) => each), { graph, own } = shownGraph(s), kinds = s.kinds!, [name] = s.selected.size === 1 ? s.selected : [undefined];
@@ -45,7 +46,7 @@ export function KnobPanel() {
     <aside className="knobs" aria-label={`Knobs of ${name}`}>
       <NameField key={name} name={name} readOnly={!own} />
       <p className="kind"><b>{kind?.label ?? `unknown type ${g.typeOf(entry)}`}</b> <code>{g.typeOf(entry)}</code></p>
-      <details className="about"><summary>{kind?.doc.split("\n")[0] ?? "It is kept as it is."}</summary>{kind && <p>{kind.doc}</p>}</details>
+      <details className="about"><summary><Prose text={kind?.doc.split("\n")[0] ?? "It is kept as it is."} /></summary>{kind && <p><Prose text={kind.doc} /></p>}</details>
       {!own && <p className="note">A preset is not changed here.</p>}
       {ports.map((each, n) => <ProblemLine key={n} problem={each} />)}
       <label className="check"><input type="checkbox" checked={entry.bypass === true} disabled={!own} onChange={(event) => editGraph((each) => g.setField(each, name, "bypass", event.target.checked))} /> Bypass <kbd>{keyOf("bypass", s.keymap)}</kbd></label>
@@ -81,7 +82,7 @@ function NameField({ name, readOnly }: { name: string; readOnly: boolean }) {
 }
 
 function ProblemLine({ problem }: { problem: Problem }) {
-  return <p className="problem" role="note">{problem.message}{problem.allowed ? ` (${problem.allowed})` : ""}{problem.cure ? `; ${problem.cure}` : ""}</p>;
+  return <p className="problem" role="note"><Prose text={`${problem.message}${problem.allowed ? ` (${problem.allowed})` : ""}${problem.cure ? `; ${problem.cure}` : ""}`} /></p>;
 }
 
 interface RowProps { knob: Knob; value: Json | undefined; problems: Problem[]; focused: boolean; readOnly: boolean; /** "" of the settings; none of what stands within a knob. */ node?: string; onChange: (value: Json | undefined, apart?: boolean) => void }
@@ -103,7 +104,7 @@ export function KnobRow({ knob, value, problems, focused, readOnly, node, onChan
   return (
     <div className={`knob${changed ? " changed" : ""}${problems.length ? " failing" : ""}${readOnly ? " fixed" : ""}`} ref={row} data-knob={knob.name}>
       <div className="knob-head">
-        <label htmlFor={`knob-${knob.name}`} title={knob.doc}>{knob.label}{knob.unit && <span className="unit"> {unitText(knob.unit)}</span>}</label>
+        <label htmlFor={`knob-${knob.name}`} title={plain(knob.doc)}>{knob.label}{knob.unit && <span className="unit"> {unitText(knob.unit)}</span>}</label>
         {knob.keyable && !readOnly && shown !== null && (
           <button className="diamond" title={here >= 0 ? `Take away the key at frame ${frame}` : `Key at frame ${frame}`} aria-pressed={here >= 0} onClick={toggle}><Icon d="M8 3l5 5-5 5-5-5z" /><span className="sr">Key of {knob.label} at frame {frame}</span></button>
         )}
@@ -112,7 +113,7 @@ export function KnobRow({ knob, value, problems, focused, readOnly, node, onChan
       </div>
       {keyed ? <Keys knob={knob} value={shown} readOnly={readOnly} onChange={onChange} /> : <Field knob={knob} value={shown} readOnly={readOnly} node={node} onChange={onChange} />}
       {node !== undefined && <BranchOffer node={node} knob={knob.name} value={shown} usual={knob.default} />}
-      <p className="doc">{knob.doc.split("\n")[0]}</p>
+      <p className="doc"><Prose text={knob.doc.split("\n")[0]} /></p>
       {problems.map((each, n) => <ProblemLine key={n} problem={each} />)}
     </div>
   );
@@ -187,7 +188,7 @@ function Substeps({ id, value, readOnly, node, knob, onChange }: FieldProps) {
         {[...kinds.presets.values()].map((each) => <option key={each.name} value={each.name}>{each.label}</option>)}
       </select>
       {node && <button onClick={() => store.dive([node, knob.name])}>Show its stages</button>}
-      {preset && <p className="doc">{preset.doc}</p>}
+      {preset && <p className="doc"><Prose text={preset.doc} /></p>}
       {preset && preset.parameters.length > 0 && (
         <Folded key={preset.name} title="Settings" needed={Object.keys(given).join()}>
           {preset.parameters.map((each) => <KnobRow key={each.name} knob={{ ...each, keyable: false }} value={given[each.name]} problems={[]} focused={false} readOnly={readOnly} onChange={(now) => set(each.name, now)} />)}

@@ -8,6 +8,7 @@ import type { Kind, Kinds } from "../model/spec";
 import { bytes, changedNodes, heat, nodeTimes, seconds, type Spent, stageTimes } from "../model/status";
 import { cook, dive, goTo, problemsOf, shownGraph, type State, timesOf } from "../store";
 import { Icon } from "./Icon";
+import { plain } from "./Prose";
 
 export type CardData = {
   name: string; kind: Kind | undefined; typeName: string; kinds: Kinds; bypass: boolean; problems: Problem[]; errors: number; seconds: number;
@@ -67,7 +68,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps<Car
   const hot = data.spent && heat(data.spent.share);
   return (
     <div className={classes} style={hot ? { background: hot.ground, borderColor: hot.ground } : undefined}>
-      <div className="card-head" style={{ background: hot ? hot.ground : data.colour, color: hot?.text }} title={kind?.doc.split("\n")[0] ?? "This type is not known here; it is kept as it is."}>
+      <div className="card-head" style={{ background: hot ? hot.ground : data.colour, color: hot?.text }} title={kind ? plain(kind.doc.split("\n")[0]) : "This type is not known here; it is kept as it is."}>
         <b>{name || kind?.label}</b>
         <small>{kind ? (name ? kind.label : "") : `unknown: ${data.typeName}`}{data.bypass ? " · bypassed" : ""}</small>
         {selected && !data.readOnly && name && <button className={`here nodrag${data.substeps ? " beside" : ""}`} title="Cook to here: this node and what it needs (Shift Enter)" aria-label={`Cook to ${name}`} onClick={(event) => { event.stopPropagation(); void cook("new", { to: name }); }}><Icon d="M4 2.5 11 8l-7 5.5zM13 3v10" /></button>}
@@ -79,7 +80,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps<Car
         </div>
       ))}
       {kind?.inputs.map((input) => (
-        <div className="port in" key={`i-${input.name}`} title={`${kinds.typeLabel(input.type)}${input.many ? ", any number of wires" : ""}${input.optional ? "" : ", needed"}. ${input.doc}`}>
+        <div className="port in" key={`i-${input.name}`} title={`${kinds.typeLabel(input.type)}${input.many ? ", any number of wires" : ""}${input.optional ? "" : ", needed"}. ${plain(input.doc)}`}>
           <Handle type="target" id={input.name} position={Position.Left} className={input.many ? "many" : ""} style={{ background: kinds.typeColour(input.type.split(" | ")[0]) }} />
           {input.label}{input.optional ? "" : <span className="needed" aria-label="needed"> *</span>}
         </div>
@@ -93,7 +94,7 @@ export const NodeCard = memo(function NodeCard({ data, selected }: NodeProps<Car
       )}
       {problems.length > 0 && (
         <button className={`badge nodrag ${data.errors ? "error" : "warning"}`} onClick={(event) => { event.stopPropagation(); goTo(problems[0]); }}
-          title={problems.map((problem) => `${problem.place}: ${problem.message}${problem.cure ? `; ${problem.cure}` : ""}`).join("\n")}
+          title={plain(problems.map((problem) => `${problem.place}: ${problem.message}${problem.cure ? `; ${problem.cure}` : ""}`).join("\n"))}
           aria-label={`${problems.length} problems of ${name}`}>{data.errors ? "!" : "i"} {problems.length}</button>
       )}
     </div>

@@ -1,5 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { Kind, Kinds } from "../model/spec";
+import { Prose } from "./Prose";
 
 /** Return how well a kind fits what was typed, 0 for not at all: every word has to be somewhere in its label, id, category or help, or begin what artists call it. */
 export function fit(kind: Kind, typed: string): number {
@@ -45,7 +46,7 @@ export function Palette({ x, y, candidates, kinds, into, onAdd, onClose }: Props
             </li>
           ))}
         </ul>
-        <p>{found[at] ? found[at].doc.split("\n")[0] : "Nothing fits."}</p>
+        <p><Prose text={found[at] ? found[at].doc.split("\n")[0] : "Nothing fits."} /></p>
       </div>
     </>
   );

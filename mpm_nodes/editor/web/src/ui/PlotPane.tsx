@@ -4,6 +4,7 @@ import { api, type Panel } from "../api";
 import { axisOf, joined, placeOn, short, Spent, valueAt } from "../model/curves";
 import { askFrame, get, hearers, useStore } from "../store";
 import { CookFacts } from "./CookFacts";
+import { Prose } from "./Prose";
 
 /** What cooks told while this page looked, by graph and revision. */
 const told = new Map<string, Spent>();
@@ -60,7 +61,7 @@ export function PlotPane() {
   return (
     <section className="plots" aria-label="Plots" data-frames={frames.length ? last - first + 1 : 0}>
       <CookFacts />
-      {panels.length === 0 && <p className="none">{said || (revision ? "Reading…" : "Nothing is cooked yet: curves appear with the first frame.")}</p>}
+      {panels.length === 0 && <p className="none">{said ? <Prose text={said} /> : (revision ? "Reading…" : "Nothing is cooked yet: curves appear with the first frame.")}</p>}
       <div className="multiples">{panels.map((panel) => <Plot key={panel.name} panel={panel} span={[first, Math.max(last, first + 1)]} frame={hovered ?? frame} hover={setHovered} />)}</div>
     </section>
   );

@@ -2,6 +2,7 @@ import { useEffect, useState } from "react";
 import { api, type Sample } from "../api";
 import * as store from "../store";
 import { say, useStore } from "../store";
+import { plain, Prose } from "./Prose";
 
 /** Why a JSON file is not offered. */
 const WHY: Record<string, string> = { other: "It holds JSON of another kind.", damaged: "It is not whole JSON; a text editor shows where.", large: "It is larger than a graph file may be.", unreadable: "It may not be read, or is a link." };
@@ -42,7 +43,7 @@ export function Start() {
       <h2>A material to play with</h2>
       <p className="folder">A box of it falls to the ground: the graph is written here under its name, and cooks at once. Pictured on a head, as Blender’s Quick menu drops it.</p>
       <ul className="tiles quick">{hello.quick.map((each) => <li key={each.name}><button onClick={() => void store.openQuick(each.name)}>
-        <Picture name={each.name} of="quick" /><b>{each.label}</b><span>{each.doc}</span></button></li>)}</ul>
+        <Picture name={each.name} of="quick" /><b>{each.label}</b><span><Prose text={each.doc} /></span></button></li>)}</ul>
       <div className="samples-head"><h2>More packaged shots</h2><input type="search" placeholder="Search shots" aria-label="Search shots" value={filter} onChange={(event) => setFilter(event.target.value)} /></div>
       {[...topics].map(([topic, samples]) => <section key={topic} aria-label={topic}><h3>{topic}</h3><Shots samples={samples} /></section>)}
     </div>
@@ -51,8 +52,8 @@ export function Start() {
 
 function Shots({ samples }: { samples: Sample[] }) {
   return (
-    <ul className="tiles samples">{samples.map(({ name, doc, picture }) => <li key={name}><button onClick={() => void store.openSample(name)} title={doc}>
-      {picture ? <Picture name={name} /> : <Letter name={name} />}<b>{name.replaceAll("_", " ")}</b><span>{doc}</span></button></li>)}</ul>
+    <ul className="tiles samples">{samples.map(({ name, doc, picture }) => <li key={name}><button onClick={() => void store.openSample(name)} title={plain(doc)}>
+      {picture ? <Picture name={name} /> : <Letter name={name} />}<b>{name.replaceAll("_", " ")}</b><span><Prose text={doc} /></span></button></li>)}</ul>
   );
 }
 

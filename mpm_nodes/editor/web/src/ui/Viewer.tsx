@@ -2,7 +2,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { api } from "../api";
 import { setKnob } from "../model/graph";
 import { isObject } from "../model/json";
-import { isPreview } from "../model/preview";
+import { revisionLabel } from "../model/preview";
 import { length } from "../model/units";
 import { edit, set, tell, useStore } from "../store";
 import { isDraft } from "../view/frame";
@@ -141,9 +141,9 @@ export function Viewer() {
         {!failed && !shown && (cooks ? <p className="hint">The first frame cooks; it is shown as soon as it is whole.</p> : !revision && <p className="hint">Nothing is cooked yet: ▶ Cook shows frames here as they finish.</p>)}
         {!failed && revision && play.empty && !cook.running && <p className="hint">{revision} has no whole frame: Resume goes on with it.</p>}
         {other && play.nothing && <p className="hint">{other.revision} has no whole frame yet: it is shown beside as soon as there is one.</p>}
-        {other && beside && <Border compare={compare} share={share} setShare={setShare} names={[revision, other.path === path ? other.revision : `${other.path.replace(/\.json$/, "")} ${other.revision}`]} />}
+        {other && beside && <Border compare={compare} share={share} setShare={setShare} names={[revisionLabel(revision), other.path === path ? revisionLabel(other.revision) : `${other.path.replace(/\.json$/, "")} ${revisionLabel(other.revision)}`]} />}
         <div className="over top">
-          <label>Cook <select value={revision} onChange={(event) => choose(event.target.value)} disabled={!revisions.length}>{!revision && <option value="">none</option>}{[...new Set([...revisions, ...(revision ? [revision] : [])])].map((each) => <option key={each} value={each}>{isPreview(each) ? "preview" : each}</option>)}</select></label>
+          <label>Cook <select value={revision} onChange={(event) => choose(event.target.value)} disabled={!revisions.length}>{!revision && <option value="">none</option>}{[...new Set([...revisions, ...(revision ? [revision] : [])])].map((each) => <option key={each} value={each}>{revisionLabel(each)}</option>)}</select></label>
           <CompareWith other={other} onChange={setOther} />
           {other && <div className="choice" role="group" aria-label="How two cooks are compared">{(["beside", "wipe"] as const).map((each) => <button key={each} aria-pressed={compare === each} onClick={() => setCompare(each)}>{each === "beside" ? "side by side" : each}</button>)}</div>}
           <label>Colour <select value={attribute} onChange={(event) => { setAttribute(event.target.value); setRange({ kind: "seen", fixed: [0, 1] }); }} disabled={!shown}><option value="">as it looks</option>{shown?.attributes.map((each) => <option key={each} value={each}>{each.replaceAll("_", " ")}</option>)}</select></label>

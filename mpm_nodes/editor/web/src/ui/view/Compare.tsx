@@ -1,5 +1,6 @@
 import { type PointerEvent, useRef, useState } from "react";
 import { api } from "../../api";
+import { revisionLabel } from "../../model/preview";
 import { useStore } from "../../store";
 import type { Compare } from "../../view/scene";
 
@@ -17,9 +18,9 @@ export function CompareWith({ other, onChange }: { other: Other | null; onChange
   return (
     <label>Beside <select value={other ? value(other) : ""} disabled={!revision} onPointerDown={look} onFocus={look} onChange={(event) => onChange(all.find((each) => value(each) === event.target.value) ?? null)}>
       <option value="">none</option>
-      {other && !all.some((each) => value(each) === value(other)) && <option value={value(other)}>{other.revision}</option>}
-      {here.map((each) => <option key={value(each)} value={value(each)}>{each.revision}</option>)}
-      {more.length > 0 && <optgroup label="Other graphs">{more.map((each) => <option key={value(each)} value={value(each)}>{each.path.replace(/\.json$/, "")} {each.revision}</option>)}</optgroup>}
+      {other && !all.some((each) => value(each) === value(other)) && <option value={value(other)}>{revisionLabel(other.revision)}</option>}
+      {here.map((each) => <option key={value(each)} value={value(each)}>{revisionLabel(each.revision)}</option>)}
+      {more.length > 0 && <optgroup label="Other graphs">{more.map((each) => <option key={value(each)} value={value(each)}>{each.path.replace(/\.json$/, "")} {revisionLabel(each.revision)}</option>)}</optgroup>}
     </select></label>
   );
 }
