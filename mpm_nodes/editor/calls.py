@@ -264,7 +264,7 @@ class Calls:
 
     # ---------------------------------------------------------------- caches
     def revisions(self, given: dict[str, Any]) -> Any:
-        """Return the names of the cooks of a graph file, oldest first, and after them that of its packaged preview, if it has one."""
+        """Return the names of the cooks of a graph file, oldest first, and after them that of its packaged preview."""
         path = _text(given, "path")
         own = [folder.name for folder in list_revisions(self.project.cooks(path))]
         with contextlib.suppress(MpmNodesError):  # a file that was removed still has its cooks

@@ -52,6 +52,27 @@ def test_what_a_cache_holds_is_seen_picked_compared_and_moved(walking, tmp_path)
     assert found["undone"] == 0.4 and found["oneStep"] and found["played"] == 2
 
 
+DIFFERS = 0.01
+"""Share of the pixels of matter that may look otherwise where its inside is not drawn."""
+
+
+def test_what_is_not_drawn_inside_of_matter_is_not_missed(tmp_path):
+    """Solid blocks, a pool that fills its box, random matter, a thin sheet; and no shape that went is held for long."""
+    node_needed("esbuild")
+    scene = json.dumps(str(WEB / "src" / "view" / "scene.ts"))
+    (tmp_path / "view.ts").write_text(f"import {{ View }} from {scene}; Object.assign(globalThis, {{ View }});")
+    script = tmp_path / "view.js"
+    esbuild = ["npx", "esbuild", str(tmp_path / "view.ts"), "--bundle", "--format=iife", f"--outfile={script}"]
+    subprocess.run(esbuild, cwd=WEB, check=True, capture_output=True, timeout=120)
+    found = driven("inside.mjs", str(script), WEB)
+    assert "error" not in found, found["error"]
+    assert found["faults"] == []
+    assert max(found["differ"].values()) <= DIFFERS, found["differ"]
+    assert found["drawn"]["block"] < 0.5 and found["drawn"]["sheet"] == 1
+    (first, *later), gone = found["held"]
+    assert all(each == first for each in later) and gone <= 1
+
+
 def test_the_page_finds_the_point_that_was_clicked(tmp_path):
     """Points are sent in an order that the page turns round by the same rule."""
     node_needed("esbuild")

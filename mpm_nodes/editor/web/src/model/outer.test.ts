@@ -16,6 +16,13 @@ test("the inside of a cube is left out, its outermost layers are not", () => {
   for (let n = 0; n < side ** 3; n++) if (deep(n) < 3) assert.ok(kept.has(n)); else if (deep(n) >= 6) assert.ok(!kept.has(n));
 });
 
+test("all faces of a block that fills its box are kept, and each column of it begins with what is seen", () => {
+  const side = 40, rows: number[] = [], to16 = (each: number) => Math.round((each / (side - 1)) * 65535), at = (n: number) => [n % side, Math.floor(n / side) % side, Math.floor(n / side ** 2)];
+  for (let n = 0; n < side ** 3; n++) rows.push(...at(n).map(to16), 0);
+  const kept = new Set(outer({ points: Uint16Array.from(rows), shown: side ** 3, box: [[0, 0, 0], [side - 1, side - 1, side - 1]] }, 0.62)!);
+  for (let n = 0; n < side ** 3; n++) if (at(n).some((each) => Math.min(each, side - 1 - each) < 2)) assert.ok(kept.has(n), String(at(n)));
+});
+
 test("matter with holes, thin matter and spray are left as they are", () => {
   assert.equal(outer(cube(36, (n) => (n * 2654435761) % 4294967296 < 0.3 * 4294967296), 0.5), null);
   assert.equal(outer(cube(12), 0.5), null);

@@ -1,22 +1,24 @@
 /** Which points of a dense cloud can be seen from outside: the others cost a processor that draws as much, and nobody sees them. */
 
-/** Radii that a cell is wide, and so many points of it that it counts as full: half of those of a lattice whose spheres touch. */
-const WIDTH = 6, FULL = 13;
+/** Radii that a cell is wide, and so many points of it that it counts as full: half of those of matter that is not stretched, 6³ / (4π/3).
+ * So full it hides nine tenths of what lies behind it, as full as usual 99 %. */
+const WIDTH = 6, FULL = 26;
 /** Cells from which on matter is too thin to hide much of itself. */
 const MOST_CELLS = 16e6;
 
 interface Rows { points: Uint16Array; shown: number; box: [number[], number[]] }
 
-/** Return the numbers of the points that are not surrounded by full cells; null where that is nearly all.
+/** Return the numbers of the points that are not behind full cells on all sides; null where that is nearly all.
  *
  * `points` are rows of four, of which three are places in the box; `radius` is what they are drawn with [m].
  */
 export function outer({ points, shown, box: [low, high] }: Rows, radius: number): Uint32Array<ArrayBuffer> | null {
-  const edge = WIDTH * radius, count = low.map((each, axis) => Math.floor((high[axis] - each) / edge) + 1), cells = count[0] * count[1] * count[2];
-  if (!(radius > 0) || Math.min(...count) < 3 || cells > Math.min(MOST_CELLS, shown)) return null;
-  const held = new Uint16Array(cells), [sx, sy, sz] = low.map((each, axis) => (high[axis] - each) / 65535 / edge), [nx, ny] = count, layer = nx * ny;
+  // an empty cell on each side: what lies at the end of a row is not beside what lies at the beginning of the next one
+  const edge = WIDTH * radius, count = low.map((each, axis) => Math.floor((high[axis] - each) / edge) + 3), cells = count[0] * count[1] * count[2];
+  if (!(radius > 0) || Math.min(...count) < 5 || cells > Math.min(MOST_CELLS, shown)) return null;
+  const held = new Uint16Array(cells), [sx, sy, sz] = low.map((each, axis) => (high[axis] - each) / 65535 / edge), [nx, ny] = count, layer = nx * ny, first = 1 + nx + layer;
   const cellOf = new Uint32Array(shown);
-  for (let n = 0, row = 0; n < shown; n++, row += 4) held[(cellOf[n] = ((points[row] * sx) | 0) + nx * ((points[row + 1] * sy) | 0) + layer * ((points[row + 2] * sz) | 0))]++;
+  for (let n = 0, row = 0; n < shown; n++, row += 4) held[(cellOf[n] = first + ((points[row] * sx) | 0) + nx * ((points[row + 1] * sy) | 0) + layer * ((points[row + 2] * sz) | 0))]++;
   // full, with full ones on both sides along x, of which there are such ones along y, and z
   let inner = Uint8Array.from(held, (each) => Number(each >= FULL));
   for (const stride of [1, nx, layer]) {

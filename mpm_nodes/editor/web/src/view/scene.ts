@@ -106,8 +106,8 @@ export class View {
     if (this.shown[side] === frame) return;
     this.shown[side] = frame;
     const into = this.sides[side];
-    // what went is thrown away after the next picture, so that it need not compile the same shaders again
-    if (into.children.length) this.gone.add(...into.children);
+    // what went is thrown away after the next picture, so that it need not compile the same shaders again; a page that is not seen draws none
+    if (into.children.length) { clear(this.gone); this.gone.add(...into.children); }
     if (count(frame) > MANY && this.renderer.getContextAttributes().antialias && drawnByProcessor(this.renderer)) {
       this.renderer.dispose();
       this.renderer.forceContextLoss();
