@@ -78,8 +78,14 @@ def add_material(stage: Usd.Stage, path: str, look: Look, painted: bool = False)
         diffuse.ConnectToSource(_reader(stage, f"{path}/{leaf}_colour", COLOUR, look.colour))
     else:
         diffuse.Set(Gf.Vec3f(*look.colour))
-    numbers = {"roughness": look.roughness, "metallic": look.metallic, "opacity": look.opacity, "ior": look.refraction}
-    plain = {"metallic": 0.0, "opacity": 1.0, "ior": 1.5}
+    numbers = {
+        "roughness": look.roughness,
+        "metallic": look.metallic,
+        "opacity": look.opacity,
+        "ior": look.refraction,
+        "clearcoat": look.coat,
+    }
+    plain = {"metallic": 0.0, "opacity": 1.0, "ior": 1.5, "clearcoat": 0.0}
     for knob, value in numbers.items():
         if value != plain.get(knob):
             shader.CreateInput(knob, Sdf.ValueTypeNames.Float).Set(value)

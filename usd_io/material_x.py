@@ -43,6 +43,8 @@ def add_standard_surface(material: UsdShade.Material, look: Look, colour: str = 
     graph.feed(surface, "specular_roughness", _FLOAT, look.roughness)
     graph.feed(surface, "specular_IOR", _FLOAT, look.refraction)
     graph.feed(surface, "metalness", _FLOAT, look.metallic)
+    if look.coat:
+        graph.feed(surface, "coat", _FLOAT, look.coat)
     if look.subsurface:
         graph.feed(surface, "subsurface", _FLOAT, look.subsurface)
         graph.feed(surface, "subsurface_color", _COLOUR, base)

@@ -37,6 +37,13 @@ def add(command: argparse.ArgumentParser) -> None:
         "(default: the stage's, or a fitted one)",
     )
     command.add_argument(
+        "--set",
+        default="",
+        metavar="SET",
+        dest="set_name",
+        help="what stands around it, for single pictures by Cycles: kitchen, studio, dark, snow, or a USD file of your own",
+    )
+    command.add_argument(
         "--motion-blur",
         type=real(0.0, 3600.0),
         nargs="?",
@@ -127,7 +134,9 @@ def run(args: argparse.Namespace) -> int:
             show_progress(done, total)
 
     motion_blur = args.motion_blur / 360.0
-    picture = Picture(args.size, args.samples, args.colour_by, motion_blur, args.camera, args.show, args.surroundings, args.white)
+    picture = Picture(
+        args.size, args.samples, args.colour_by, motion_blur, args.camera, args.show, args.surroundings, args.white, args.set_name
+    )
     chosen = (wanted_frames(args, folder), args.out, args.engine, picture, progress, args.resume)
     if args.beside:
         result = render_beside([folder, *map(latest_revision, args.beside)], *chosen)

@@ -51,13 +51,13 @@ def computed(tree, operation, *values):
     return node.outputs[0]
 
 
-def draw_pattern(tree, shader, job, look) -> None:
-    """Draw the pattern of a look, in the size of the shot; others keep their one colour."""
-    if look not in job["patterns"]:
+def draw_pattern(tree, shader, pattern, tile) -> None:
+    """Draw the pattern of a look with squares or planks of this size; without a pattern it keeps its one colour."""
+    if not pattern:
         return
-    kind, colour, second = job["patterns"][look]
+    kind, colour, second = pattern
     place, scaled = tree.nodes.new("ShaderNodeTexCoord"), tree.nodes.new("ShaderNodeMapping")
-    scaled.inputs["Scale"].default_value = [1.0 / job["checker"]] * 3
+    scaled.inputs["Scale"].default_value = [1.0 / tile] * 3
     scaled.inputs["Location"].default_value[2] = 0.5  # no face of a floor lies between two layers of squares
     tree.links.new(place.outputs["Object"], scaled.inputs["Vector"])
     if kind == "checker":
@@ -80,7 +80,7 @@ def draw_pattern(tree, shader, job, look) -> None:
     else:
         share = _texture(tree, "Noise", scaled, Scale=9.0, Detail=6.0).outputs[0]
         bump = tree.nodes.new("ShaderNodeBump")
-        bump.inputs["Strength"].default_value, bump.inputs["Distance"].default_value = 0.4, 0.05 * job["checker"]
+        bump.inputs["Strength"].default_value, bump.inputs["Distance"].default_value = 0.4, 0.05 * tile
         tree.links.new(share, bump.inputs["Height"])
         tree.links.new(bump.outputs["Normal"], shader.inputs["Normal"])
     ramp = tree.nodes.new("ShaderNodeValToRGB")
@@ -88,6 +88,22 @@ def draw_pattern(tree, shader, job, look) -> None:
         element.position, element.color = stop, (*shown, 1.0)
     tree.links.new(share, ramp.inputs["Fac"])
     tree.links.new(ramp.outputs["Color"], shader.inputs["Base Color"])
+
+
+def add_grain(tree, shader, size, attribute) -> None:
+    """Make a surface uneven, by bumps of a size [m] that stick to places at rest or, without such an attribute, to the object."""
+    if shader.inputs["Normal"].is_linked:
+        return
+    place = tree.nodes.new("ShaderNodeAttribute" if attribute else "ShaderNodeTexCoord")
+    if attribute:
+        place.attribute_name = attribute
+    noise = tree.nodes.new("ShaderNodeTexNoise")
+    tree.links.new(place.outputs["Vector" if attribute else "Object"], noise.inputs["Vector"])
+    noise.inputs["Scale"].default_value, noise.inputs["Detail"].default_value = 1.0 / size, 5.0
+    bump = tree.nodes.new("ShaderNodeBump")
+    bump.inputs["Strength"].default_value, bump.inputs["Distance"].default_value = 0.4, 0.3 * size
+    tree.links.new(noise.outputs[0], bump.inputs["Height"])
+    tree.links.new(bump.outputs["Normal"], shader.inputs["Normal"])
 
 
 def _texture(tree, kind, place, **values):

@@ -10,7 +10,8 @@ import sys
 import traceback
 
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-from blender_materials import computed, draw_pattern, plain_material, read_attribute
+from blender_materials import add_grain, computed, draw_pattern, plain_material, read_attribute
+from blender_set import focus, place_set, raise_set
 
 sys.path.pop()  # Blender has modules of the same names as others that lie here
 
@@ -27,16 +28,23 @@ def main(path: str) -> None:
     bpy.ops.wm.usd_import(filepath=job["stage"], set_frame_range=False, import_materials=True, import_lights=True, **forms)
     if job["floor"]:  # `_surroundings` lays one for all caches that are compared
         bpy.data.objects.remove(bpy.data.objects[job["floor"]])
+    own = next((item for item in bpy.data.objects if item.type == "CAMERA"), None)
     for lamp in (item for item in bpy.data.objects if item.type == "LIGHT" and item.data.type == "SUN"):
         lamp.matrix_world = Matrix.Rotation(job["sun_turn"], 4, "Z") @ lamp.matrix_world
     scene = bpy.context.scene
     _settings(bpy, scene, job)
-    own = next((item for item in scene.objects if item.type == "CAMERA"), None)
-    _surroundings(bpy, scene, job)
+    if job["set"]:
+        raise_set(bpy, scene, job)
+    if scene.world is None or not job["set"]:
+        _lights(bpy, scene)
+    if not job["set"]:
+        _surroundings(bpy, scene, job)
     _finish_looks(bpy, job)
     for done, picture in enumerate(job["pictures"]):
         scene.frame_set(picture["frame"])
         _camera(bpy, scene, job, own, picture["camera"])
+        place_set(bpy, picture)
+        focus(bpy, picture)
         _dress(bpy, scene, job, picture["floors"])
         scene.render.filepath = picture["image"]
         bpy.ops.render.render(write_still=True)
@@ -83,8 +91,8 @@ def _z_up(vector):
     return [vector[0], -vector[2], vector[1]]
 
 
-def _surroundings(bpy, scene, job) -> None:
-    """Add a sun and a sky where the stage has no light, and a ground."""
+def _lights(bpy, scene) -> None:
+    """Add a sun and a sky where there is none."""
     if not any(item.type == "LIGHT" for item in scene.objects):
         lamp = bpy.data.lights.new("sun", "SUN")
         lamp.energy, lamp.angle = 2.4, math.radians(3.0)
@@ -98,6 +106,10 @@ def _surroundings(bpy, scene, job) -> None:
         background = tree.nodes.get("Background") or tree.nodes.new("ShaderNodeBackground")
         background.inputs[0].default_value = (0.62, 0.70, 0.82, 1.0)
         background.inputs[1].default_value = 0.35
+
+
+def _surroundings(bpy, scene, job) -> None:
+    """Show a sky, and add a ground."""
     _show_sky(scene.world.node_tree, job["sky"])
     reach = 60.0 * job["extent"]
     mesh = bpy.data.meshes.new("ground")
@@ -118,7 +130,7 @@ def _ground(bpy, job):
     shader.inputs["Metallic"].default_value = look["metallic"]
     for socket, value in job["looks"].get(look["name"], {}).items():
         shader.inputs[socket].default_value = value
-    draw_pattern(material.node_tree, shader, job, look["name"])
+    draw_pattern(material.node_tree, shader, job["patterns"].get(look["name"]), job["checker"])
     return material
 
 
@@ -180,7 +192,7 @@ def _finish_looks(bpy, job) -> None:
             if not shader.inputs[socket].is_linked:
                 shader.inputs[socket].default_value = value
         if kind == "look":
-            draw_pattern(material.node_tree, shader, job, look)
+            draw_pattern(material.node_tree, shader, job["patterns"].get(look), job["checker"])
 
 
 def _dress(bpy, scene, job, floors) -> None:
@@ -188,7 +200,8 @@ def _dress(bpy, scene, job, floors) -> None:
 
     `floors` are the names of meshes in whose place the ground lies.
     """
-    surfaces = [item for item in scene.objects if item.type == "MESH" and _is_surface(item) and _faces(bpy, item)]
+    meshes = [item for item in scene.objects if item.type == "MESH" and not item.get("of_set")]
+    surfaces = [item for item in meshes if _is_surface(item) and _faces(bpy, item)]
     clouds = [item for item in scene.objects if item.type == "POINTCLOUD"]
     take_surface = bool(surfaces) and (job["show"] == "surface" or not clouds)
     for item in scene.objects:
@@ -198,7 +211,7 @@ def _dress(bpy, scene, job, floors) -> None:
             item.hide_render = take_surface
             _assign(bpy, item, job, (0.95, 0.62, 0.16), _attribute(bpy, item, job))
             _let_glow(bpy, item, job)
-        elif item.type == "MESH" and item.name != "ground":
+        elif item.type == "MESH" and item.name != "ground" and not item.get("of_set"):
             item.hide_render = (_is_surface(item) and not take_surface) or item.name.split(".")[0] in floors
             shown = _attribute(bpy, item, job) if job["colour_by"] and _is_surface(item) else None
             if shown is not None:
@@ -207,6 +220,7 @@ def _dress(bpy, scene, job, floors) -> None:
                 _assign(bpy, item, job, (0.95, 0.62, 0.16) if _is_surface(item) else (0.36, 0.42, 0.50))
             elif shown is None:
                 _shade_parts(bpy, item, job["parts"].get(item.name.split(".")[0], ()))
+                _roughen(bpy, item, job["grains"])
             _let_glow(bpy, item, job)
 
 
@@ -321,6 +335,18 @@ def _assign(bpy, item, job, fallback, attribute=None) -> None:
     for slot in item.material_slots:
         slot.link = "OBJECT"
         slot.material = material
+
+
+def _roughen(bpy, item, grains) -> None:
+    """Make the materials of an object uneven; those of matter where it carries places at rest, to which bumps stick."""
+    rest = "rest" in item.evaluated_get(bpy.context.evaluated_depsgraph_get()).data.attributes
+    if _is_surface(item) and not rest:
+        return
+    for material in (slot.material for slot in item.material_slots if slot.material and slot.material.node_tree):
+        look = material.name.split(".")[0].rpartition("_")[0]
+        shader = next((node for node in material.node_tree.nodes if node.type == "BSDF_PRINCIPLED"), None)
+        if shader is not None and look in grains:
+            add_grain(material.node_tree, shader, grains[look], "rest" if rest else "")
 
 
 def _let_glow(bpy, item, job) -> None:

@@ -10,13 +10,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mpm_nodes import children
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.materials.black_body import LUMINANCE_FIT
-from mpm_nodes.materials.looks import LOOKS, find_look
+from mpm_nodes.materials.looks import LOOKS, Look, find_look
 from mpm_nodes.preview.colour_by import STOPS
 from mpm_nodes.preview.exposures import CHECKER_SHARE, FADE, SKY, SKY_SHARES, Backdrop, Exposure
 from mpm_nodes.preview.scene import Scene, View
+from mpm_nodes.preview.sets import FOCUS, Dressing, edge_behind
 
 __all__ = ["EngineMissing", "blender_problem", "render"]
 
@@ -78,8 +81,10 @@ def render(
         "sky": {"colour": list(SKY), "shares": list(SKY_SHARES), "fade": [around.extent * share for share in FADE]},
         "colours": _colours(scene, wanted[0].frame),
         "colour_by": _colour_by(scene),
-        "looks": _shading(),
-        "patterns": {name: [look.pattern, look.colour, look.second] for name, look in LOOKS.items() if look.pattern},
+        "looks": {name: found for name, look in LOOKS.items() if (found := _shading(look))},
+        "patterns": {name: found for name, look in LOOKS.items() if (found := _pattern(look))},
+        "grains": {name: look.grain for name, look in LOOKS.items() if look.grain},
+        "set": None if around.dressing is None else _set(around.dressing),
         "checker": around.extent * CHECKER_SHARE,
         "parts": {} if scene.colour_by is not None else _parts(scene),
         "glow": None if scene.colour_by is not None or scene.white <= 0.0 else {"white": scene.white, "fit": list(LUMINANCE_FIT)},
@@ -92,6 +97,7 @@ def render(
                 "image": str(image),
                 "camera": None if exposure.view is None else _numbers(exposure.view),
                 "floors": _floors(scene, exposure.frame, how.show, around.ground),
+                "set": _set_before(scene, exposure, around, how),
             }
             for exposure, image in zip(wanted, images, strict=True)
         ]
@@ -146,18 +152,52 @@ def _parts(scene: Scene) -> dict[str, list[str]]:
     return found
 
 
-def _shading() -> dict[str, dict[str, Any]]:
-    """Return, by the name of each look, what Blender's import leaves out: light inside of matter, and through it."""
-    found: dict[str, dict[str, Any]] = {}
-    for name, look in LOOKS.items():
-        inputs: dict[str, Any] = {}
-        if look.subsurface:
-            inputs |= {"Subsurface Weight": look.subsurface, "Subsurface Scale": look.depth, "Subsurface Radius": [1.0, 0.85, 0.7]}
-        if look.clear:
-            inputs |= {"Transmission Weight": look.clear, "Base Color": [*look.tint, 1.0], "IOR": look.refraction, "Alpha": 1.0}
-        if inputs:
-            found[name] = inputs
-    return found
+def _shading(look: Look) -> dict[str, Any]:
+    """Return what of a look Blender's import leaves out: light inside of matter, and through it."""
+    inputs: dict[str, Any] = {}
+    if look.subsurface:
+        inputs |= {"Subsurface Weight": look.subsurface, "Subsurface Scale": look.depth, "Subsurface Radius": [1.0, 0.85, 0.7]}
+    if look.clear:
+        inputs |= {"Transmission Weight": look.clear, "Base Color": [*look.tint, 1.0], "IOR": look.refraction, "Alpha": 1.0}
+    return inputs
+
+
+def _pattern(look: Look) -> list[Any]:
+    return [look.pattern, look.colour, look.second] if look.pattern else []
+
+
+def _set(dressing: Dressing) -> dict[str, Any]:
+    """Return what the script needs of a set, whatever the camera."""
+    kind = dressing.kind
+    if kind is None:
+        return {"file": str(dressing.file.absolute()) if dressing.file else ""}
+    ground = {
+        "colour": list(kind.ground.colour),
+        "inputs": {"Roughness": kind.ground.roughness, "Coat Weight": kind.ground.coat, **_shading(kind.ground)},
+        "pattern": _pattern(kind.ground),
+        "tile": kind.tile * dressing.radius,
+        "grain": kind.ground.grain,
+    }
+    lamps = [lamp._asdict() for lamp in kind.lamps]
+    sky = {"horizon": list(kind.horizon), "zenith": list(kind.zenith)}
+    known = {"shape": kind.shape, "ground": ground, "lamps": lamps, "sky": sky, "exposure": kind.exposure}
+    return {"file": "", **known, "middle": dressing.middle.tolist(), "radius": dressing.radius}
+
+
+def _set_before(scene: Scene, exposure: Exposure, around: Backdrop, how: Any) -> dict[str, Any] | None:
+    """Return how a set stands before the camera of a picture, and what that is focused on."""
+    dressing, view = around.dressing, exposure.view or scene.view(exposure.frame)
+    if dressing is None or dressing.kind is None or view is None:
+        return None
+    depths = (dressing.points - view.eye) @ view.forward
+    depth = float(max((1.0 - FOCUS) * depths.min() + FOCUS * depths.max(), 1e-3 * dressing.radius))
+    return {
+        "ahead": [float(view.forward[0]), float(-view.forward[2])],
+        "distance": float(np.linalg.norm(view.eye - dressing.middle)),
+        "edge": edge_behind(dressing, view, how.size[0] / how.size[1], around.ground),
+        "focus": depth,
+        "aperture": dressing.kind.aperture * depth,
+    }
 
 
 def _plain(name: str) -> dict[str, Any]:

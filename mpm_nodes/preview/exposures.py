@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from mpm_nodes.data import InputError, MpmNodesError
-from mpm_nodes.preview.scene import Scene, View, framing, look
+from mpm_nodes.preview.scene import Scene, View, framing
+from mpm_nodes.preview.sets import Dressing, all_round, composed, turned
 
 __all__ = [
     "CAMERAS",
@@ -68,6 +69,7 @@ class Backdrop(NamedTuple):
         ground: Height of the floor [m].
         extent: Radius of the whole [m].
         look: Of the floor.
+        dressing: What stands there in place of ground and sky, if anything.
     """
 
     low: np.ndarray
@@ -75,6 +77,7 @@ class Backdrop(NamedTuple):
     ground: float
     extent: float
     look: str = "floor"
+    dressing: Dressing | None = None
 
 
 def chosen_frames(scene: Scene, frames: Sequence[int] | None) -> list[int]:
@@ -160,8 +163,8 @@ def exposures(scene: Scene, frames: Sequence[int], around: Backdrop, aspect: flo
         frames: Frames, in order.
         around: What a fitted camera shows.
         aspect: Width over height of the pictures.
-        camera: A camera, or one of `CAMERAS`. "auto" is the stage's camera, or a fitted one where it has none; a turntable makes
-            one turn over all frames, or around the single one.
+        camera: A camera, or one of `CAMERAS`. "auto" is the stage's camera, or a fitted one where it has none or a set is there; a
+            turntable makes one turn over all frames, or around the single one.
 
     Raises:
         InputError: The stage has no camera.
@@ -174,21 +177,28 @@ def exposures(scene: Scene, frames: Sequence[int], around: Backdrop, aspect: flo
         raise InputError(f"{scene.path}: has no camera; take the camera fit")
     if camera == "turntable":
         return _turntable(frames, around, aspect)
-    fitted = framing((around.low, around.high), aspect)
-    view = camera if isinstance(camera, View) else None if own and camera != "fit" else fitted
+    dressed = around.dressing is not None and around.dressing.kind is not None
+    kept = own and (camera == "stage" or (camera == "auto" and not dressed))
+    view = camera if isinstance(camera, View) else None if kept else _fitted(around, aspect)
     return [Exposure(frame, f"frame.{frame:04d}", f"frame {frame}", view) for frame in frames]
+
+
+def _fitted(around: Backdrop, aspect: float) -> View:
+    if around.dressing is None or around.dressing.kind is None:
+        return framing((around.low, around.high), aspect)
+    return composed(around.dressing.points, around.dressing.kind, aspect)
 
 
 def _turntable(frames: Sequence[int], around: Backdrop, aspect: float) -> list[Exposure]:
     middle, half = 0.5 * (around.low + around.high), 0.5 * (around.high - around.low)
     half[[0, 2]] = np.hypot(half[0], half[2])  # a box that holds it however it is turned
-    fitted = framing((middle - half, middle + half), aspect)
+    if around.dressing is not None and around.dressing.kind is not None:
+        middle, around = around.dressing.middle, around._replace(dressing=all_round(around.dressing))
+    fitted = _fitted(around._replace(low=middle - half, high=middle + half), aspect)
     count = len(frames) if len(frames) > 1 else TURN_PICTURES
     found = []
     for n in range(count):
-        angle = 2.0 * np.pi * n / count
-        turn = np.array([[np.cos(angle), 0.0, np.sin(angle)], [0.0, 1.0, 0.0], [-np.sin(angle), 0.0, np.cos(angle)]])
-        view = look(middle + turn @ (fitted.eye - middle), middle, fitted.focal)
+        view = turned(fitted, middle, 2.0 * np.pi * n / count)
         if len(frames) > 1:
             found.append(Exposure(frames[n], f"turn.{frames[n]:04d}", f"frame {frames[n]}", view))
         else:

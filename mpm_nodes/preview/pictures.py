@@ -19,6 +19,7 @@ from mpm_nodes.preview.colour_by import draw_legend, spanned
 from mpm_nodes.preview.cycles import EngineMissing
 from mpm_nodes.preview.exposures import Backdrop, Exposure, chosen_frames, exposures, surroundings
 from mpm_nodes.preview.scene import Scene, View, open_scene
+from mpm_nodes.preview.sets import dressing_of
 from mpm_nodes.preview.sheet import contact_sheet
 
 __all__ = ["ENGINES", "EngineMissing", "Picture", "RenderResult", "find_root", "frames_of", "prepared", "render_cache"]
@@ -68,6 +69,7 @@ class Picture(NamedTuple):
         show: "points" or "surface" where the cache holds both; the surface when None.
         around: First and last frame that floor and fitted camera stand for; those rendered when None.
         white: Luminance that is shown as white [cd/m^2]: what carries a temperature glows as a black body; 0: nothing does.
+        set_name: One of `sets.SETS`, or a USD file, that stands around it in place of ground and sky; empty: none.
     """
 
     size: tuple[int, int] | None = None
@@ -78,6 +80,7 @@ class Picture(NamedTuple):
     show: str | None = None
     around: tuple[int, int] | None = None
     white: float = WHITE
+    set_name: str = ""
 
 
 class Prepared(NamedTuple):
@@ -157,6 +160,8 @@ def prepared(scenes: Sequence[Scene], frames: Sequence[int], engine: str, pictur
         raise MpmNodesError(
             f"render: a white of {picture.white:g} cd/m^2 is out of range; give what is shown as white, often {WHITE:g}, or 0"
         )
+    if picture.set_name and engine == "splat":
+        raise MpmNodesError("render: the built-in splat renderer draws no set; leave out the set, or take the engine cycles")
     first = scenes[0]
     for scene in scenes:
         scene.white = picture.white
@@ -170,6 +175,9 @@ def prepared(scenes: Sequence[Scene], frames: Sequence[int], engine: str, pictur
         shown = "points"  # the surface has no such attribute
     standing = frames if picture.around is None else range(picture.around[0], picture.around[1] + 1)
     around = surroundings(scenes, standing, shown)
+    if picture.set_name:  # no other renderer draws it
+        dressing = dressing_of(picture.set_name, first, standing, shown, (around.ground, around.look))
+        engine, around = "cycles", around._replace(dressing=dressing, ground=dressing.ground)
     own = first.view(frames[0]) if picture.camera in ("auto", "stage") else None
     fixed = picture.camera if isinstance(picture.camera, View) else None
     known = fixed or own
@@ -263,8 +271,20 @@ def _made_from(engine: str, ready: Prepared, exposure: Exposure) -> dict[str, An
         "white": scene.white,
         "colours": {path: list(colour) for path, colour in scene.colours.items()},
         "floor": [ready.around.ground, ready.around.extent, ready.around.look],
+        "set": _stamp_of_set(ready.around),
         "view": None if view is None else [view.eye.tolist(), view.right.tolist(), view.up.tolist(), view.focal],
     }
+
+
+def _stamp_of_set(around: Backdrop) -> str:
+    """Return what tells sets apart."""
+    if around.dressing is None:
+        return ""
+    file, name = around.dressing.file, around.dressing.name
+    if file is None:
+        return f"{name} {around.dressing.kind!r} {around.dressing.middle.tolist()} {around.dressing.radius}"
+    known = file.stat()
+    return f"{name} {known.st_size} {known.st_mtime_ns}"
 
 
 def cache_name(scene: Scene) -> str:

@@ -163,6 +163,9 @@ def test_networks_are_those_of_materialx(painted: bool):
                 for source in port.GetConnectedSources()[0]:
                     assert source.sourceName == "out"
                     waiting.append(UsdShade.Shader(source.source))
+        plain = material.ComputeSurfaceSource()[0].GetInput("clearcoat")
+        coat = material.ComputeSurfaceSource("mtlx")[0].GetInput("coat")
+        assert [float(found.Get()) if found else 0.0 for found in (plain, coat)] == pytest.approx([look.coat] * 2), name
         mtlx = {prim.GetPath() for prim in material.GetPrim().GetChildren() if "_mtlx_" in prim.GetName()}
         assert seen == mtlx and len(mtlx) == 1 + painted + 13 * look.glows
 

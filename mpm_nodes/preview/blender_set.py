@@ -1,0 +1,156 @@
+"""A set around the subject, in Blender: ground, lamps, light from all around, and a lens with an opening.
+
+`blender_script` finds it beside itself, and it imports nothing of this package. The set is made around an empty at the subject,
+whose y axis points away from the camera, as large as it must be for the first picture; `place_set` turns it to the camera of each.
+"""
+
+import math
+
+from blender_materials import add_grain, computed, draw_pattern, plain_material
+
+LAMP_DISTANCE = 5.0
+"""Of the lamps from the subject, over its radius."""
+SIDES = 256
+"""Of a round table."""
+
+
+def raise_set(bpy, scene, job) -> None:
+    """Put a set in the place of lights and sky."""
+    for item in [item for item in bpy.data.objects if item.type == "LIGHT"]:
+        bpy.data.objects.remove(item)
+    given = job["set"]
+    if given["file"]:
+        _import(bpy, scene, given["file"])
+        return
+    scene.view_settings.view_transform = "AgX"
+    scene.view_settings.look = "AgX - Punchy"
+    scene.view_settings.exposure = given["exposure"]
+    _sky(bpy, scene, given["sky"])
+    stand = bpy.data.objects.new("stand", None)
+    x, _, z = given["middle"]
+    stand.location = (x, -z, job["ground"])
+    scene.collection.objects.link(stand)
+    _ground(bpy, scene, stand, given, job["pictures"][0]["set"])
+    height = given["middle"][1] - job["ground"]
+    for number, lamp in enumerate(given["lamps"]):
+        _lamp(bpy, scene, stand, number, lamp, given["radius"], height, given["shape"] == "field")
+
+
+def place_set(bpy, picture) -> None:
+    """Turn the set to the camera of a picture."""
+    stand = bpy.data.objects.get("stand")
+    if stand is not None and picture["set"]:
+        x, y = picture["set"]["ahead"]
+        stand.rotation_euler = (0.0, 0.0, math.atan2(-x, y))
+
+
+def focus(bpy, picture) -> None:
+    """Open the lens of a picture's own camera."""
+    camera = bpy.data.objects.get("framing")
+    if camera is None or not picture["set"] or not picture["camera"]:
+        return
+    camera.data.dof.use_dof = True
+    camera.data.dof.focus_distance = picture["set"]["focus"]
+    camera.data.dof.aperture_fstop = 1e-3 * camera.data.lens / picture["set"]["aperture"]
+    camera.data.dof.aperture_blades = 0
+
+
+def _import(bpy, scene, path) -> None:
+    """Bring a USD file as it is, with its lights and its dome; without a dome the usual sky remains."""
+    held = set(bpy.data.objects)
+    scene.world = None
+    bpy.ops.wm.usd_import(filepath=path, set_frame_range=False, import_materials=True, import_lights=True)
+    for item in set(bpy.data.objects) - held:
+        item["of_set"] = True
+
+
+def _sky(bpy, scene, sky) -> None:
+    """Light from all around: one colour at the horizon and below, another overhead."""
+    scene.world = bpy.data.worlds.new("set")
+    scene.world.use_nodes = True
+    tree = scene.world.node_tree
+    tree.nodes.clear()
+    place, parts = tree.nodes.new("ShaderNodeTexCoord"), tree.nodes.new("ShaderNodeSeparateXYZ")
+    tree.links.new(place.outputs["Generated"], parts.inputs["Vector"])
+    mix = tree.nodes.new("ShaderNodeMix")
+    mix.data_type = "RGBA"
+    sides = {socket.identifier: socket for socket in mix.inputs}
+    share = computed(tree, "POWER", computed(tree, "MAXIMUM", parts.outputs["Z"], 0.0), 0.6)
+    tree.links.new(share, sides["Factor_Float"])
+    sides["A_Color"].default_value, sides["B_Color"].default_value = (*sky["horizon"], 1.0), (*sky["zenith"], 1.0)
+    light, output = tree.nodes.new("ShaderNodeBackground"), tree.nodes.new("ShaderNodeOutputWorld")
+    mixed = next(socket for socket in mix.outputs if socket.identifier == "Result_Color")
+    tree.links.new(mixed, light.inputs["Color"])
+    tree.links.new(light.outputs["Background"], output.inputs["Surface"])
+
+
+def _ground(bpy, scene, stand, given, before) -> None:
+    """Make what the subject stands on, from the height of the empty down."""
+    radius, look = given["radius"], given["ground"]
+    mesh = bpy.data.meshes.new("ground")
+    if given["shape"] == "table":
+        mesh.from_pydata(*_table(before["edge"], 0.25 * radius))
+    elif given["shape"] == "cove":
+        mesh.from_pydata(*_cove(before["distance"], max(before["edge"], 3.0 * radius), radius))
+    else:
+        reach = 300.0 * radius
+        mesh.from_pydata([(-reach, -reach, 0), (reach, -reach, 0), (reach, reach, 0), (-reach, reach, 0)], [], [(0, 1, 2, 3)])
+    for face in mesh.polygons:
+        face.use_smooth = len(face.vertices) == 4
+    ground = bpy.data.objects.new("ground", mesh)
+    ground.parent = stand
+    material = plain_material(bpy, "set_ground", look["colour"], 0.5)
+    shader = next(node for node in material.node_tree.nodes if node.type == "BSDF_PRINCIPLED")
+    for socket, value in look["inputs"].items():
+        shader.inputs[socket].default_value = value
+    draw_pattern(material.node_tree, shader, look["pattern"], look["tile"])
+    if look["grain"]:
+        add_grain(material.node_tree, shader, look["grain"], "")
+    mesh.materials.append(material)
+    scene.collection.objects.link(ground)
+
+
+def _table(reach, thick):
+    """Return a round board with a rounded edge: points, edges, faces."""
+    rounding = [(math.sin(a), 1.0 - math.cos(a)) for a in (math.pi * n / 12 for n in range(13))]
+    rings = [(reach - thick / 2 + thick / 2 * out, -thick / 2 * down) for out, down in rounding]
+    points = [
+        (r * math.cos(2 * math.pi * n / SIDES), r * math.sin(2 * math.pi * n / SIDES), z) for r, z in rings for n in range(SIDES)
+    ]
+    faces = [tuple(range(SIDES))]
+    for ring in range(len(rings) - 1):
+        for n in range(SIDES):
+            here, there = ring * SIDES + n, ring * SIDES + (n + 1) % SIDES
+            faces.append((here, here + SIDES, there + SIDES, there))
+    return points, [], faces
+
+
+def _cove(distance, back, radius):
+    """Return a floor that rises in an arc behind the subject: points, edges, faces."""
+    arc, wide, top = 9.0 * radius, 40.0 * radius, 40.0 * radius
+    profile = [(-1.5 * distance - 20.0 * radius, 0.0)]
+    profile += [(back + arc * math.sin(a), arc * (1.0 - math.cos(a))) for a in (math.pi / 2 * n / 32 for n in range(33))]
+    profile.append((back + arc, top))
+    points = [(side * wide, y, z) for y, z in profile for side in (-1, 1)]
+    return points, [], [(2 * n, 2 * n + 1, 2 * n + 3, 2 * n + 2) for n in range(len(profile) - 1)]
+
+
+def _lamp(bpy, scene, stand, number, lamp, radius, height, far) -> None:
+    """Hang a square lamp that points at the subject, or one so far that it lights a field evenly; the camera does not see it."""
+    from mathutils import Vector
+
+    distance = LAMP_DISTANCE * radius
+    data = bpy.data.lights.new(f"lamp_{number}", "SUN" if far else "AREA")
+    if far:
+        data.angle, data.energy = 2.0 * math.atan(lamp["size"] / 2.0), lamp["strength"]
+    else:
+        data.size, data.energy = lamp["size"] * distance, lamp["strength"] * math.pi * distance**2
+    data.color = lamp["colour"]
+    item = bpy.data.objects.new(f"lamp_{number}", data)
+    item.parent = stand
+    aside, up = math.radians(lamp["aside"]), math.radians(lamp["height"])
+    way = Vector((math.sin(aside) * math.cos(up), -math.cos(aside) * math.cos(up), math.sin(up)))
+    item.location = Vector((0.0, 0.0, height)) + distance * way
+    item.rotation_euler = way.to_track_quat("Z", "Y").to_euler()
+    item.visible_camera = False
+    scene.collection.objects.link(item)

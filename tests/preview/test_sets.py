@@ -1,0 +1,182 @@
+"""Sets around a picture: how they are chosen, how the camera stands in them, and what Cycles draws of them."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from preview_samples import write_cache
+
+from mpm_nodes import Graph, cli
+from mpm_nodes.data import InputError, MpmNodesError
+from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.preview import pictures as preview
+from mpm_nodes.preview.pictures import Picture, prepared
+from mpm_nodes.preview.scene import open_scene
+from mpm_nodes.preview.sets import COMPANION, MIDDLE, SETS, SHARE, TALLEST, WIDEST, composed, edge_behind, placed, turned
+
+SIZE = (160, 90)
+ASPECT = 16.0 / 9.0
+WITHOUT_BLENDER = importlib.util.find_spec("bpy") is None
+
+
+def ready(path: Path, name: str, **how):
+    """Return a cache prepared for a picture in a set."""
+    return prepared([open_scene(path)], [3], how.pop("engine", "auto"), Picture(SIZE, 2, set_name=name, **how))[0]
+
+
+def box(*size: float) -> np.ndarray:
+    """Return points that fill a box on the ground."""
+    axes = [np.linspace(-0.5, 0.5, 9) * side for side in size]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3) + [0.0, 0.5 * size[1], 0.0]
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("scale", [0.05, 2.0])
+@pytest.mark.parametrize("size", [(1.4, 0.6, 0.8), (1.0, 0.1, 1.0), (0.3, 1.0, 0.3)], ids=["body", "puddle", "tower"])
+def test_the_subject_takes_two_fifths_of_the_picture(name: str, scale: float, size: tuple[float, float, float]):
+    """Or the most of its width or height that is allowed, whatever its size; it stands in the middle, a little low."""
+    points = scale * box(*size)
+    low, high = placed(points, composed(points, SETS[name], ASPECT), ASPECT)
+    wide, tall = high - low
+    limits = (wide * tall / SHARE, wide / WIDEST, tall / TALLEST)
+    assert max(limits) == pytest.approx(1.0, abs=0.01)
+    assert 0.5 * (low + high) == pytest.approx([0.5, MIDDLE], abs=0.005)
+    assert size != (1.4, 0.6, 0.8) or wide * tall == pytest.approx(SHARE, abs=0.004)
+
+
+def test_a_camera_is_scaled_with_its_subject():
+    """Of a subject forty times as large, the eye is forty times as far away and sees the same picture."""
+    small, large = (composed(scale * box(1.0, 0.7, 0.9), SETS["kitchen"], ASPECT) for scale in (0.05, 2.0))
+    assert np.allclose(large.eye, 40.0 * small.eye, rtol=1e-4) and np.allclose(large.forward, small.forward, atol=1e-4)
+
+
+def test_a_table_ends_at_the_height_of_its_set(tmp_path: Path):
+    """Behind the subject, seen by the camera of the set; one that looks down steeply sees the table alone."""
+    dressing = ready(write_cache(tmp_path / "out"), "kitchen").around.dressing
+    view, ground = composed(dressing.points, dressing.kind, ASPECT), float(dressing.points[:, 1].min())
+    level = view.forward * (1.0, 0.0, 1.0) / np.linalg.norm(view.forward[[0, 2]])
+    edge = dressing.middle * (1.0, 0.0, 1.0) + [0.0, ground, 0.0] + edge_behind(dressing, view, ASPECT, ground) * level
+    assert placed(edge[None], view, ASPECT)[0][1] == pytest.approx(dressing.kind.edge, abs=1e-6)
+    again = turned(turned(view, dressing.middle, 1.0), dressing.middle, -1.0)
+    assert np.allclose(again.eye, view.eye) and np.allclose(again.forward, view.forward)
+
+
+def test_the_subject_is_matter_and_bodies_of_its_size(tmp_path: Path):
+    """A ball beside the block belongs to it; one ten times as large is what it happens on."""
+    from pxr import Usd, UsdGeom, Vt
+
+    path = write_cache(tmp_path / "out")
+    near = ready(path, "studio").around.dressing
+    stage = Usd.Stage.Open(str(path))
+    ball = UsdGeom.Mesh(stage.GetPrimAtPath("/sim/collider_bowl"))
+    points = np.array(ball.GetPointsAttr().Get())
+    assert np.ptp(points, axis=0).max() < COMPANION * 0.6 and near.points[:, 1].min() == pytest.approx(points[:, 1].min())
+    ball.GetPointsAttr().Set(Vt.Vec3fArray.FromNumpy((10.0 * points).astype(np.float32)))
+    stage.Save()
+    assert ready(path, "studio").around.dressing.radius < 0.53
+
+
+def test_sets_are_told_apart_and_refused_where_they_cannot_be_drawn(tmp_path: Path, capsys):
+    """Unknown names with those that there are, missing files, and the renderer that draws none."""
+    path = write_cache(tmp_path / "out")
+    with pytest.raises(MpmNodesError, match=r"set 'garden' is unknown; choose one of kitchen, studio, dark, snow, or give a USD"):
+        ready(path, "garden")
+    with pytest.raises(InputError, match=r"garden\.usda: no such file"):
+        ready(path, str(tmp_path / "garden.usda"))
+    with pytest.raises(MpmNodesError, match="splat renderer draws no set"):
+        ready(path, "kitchen", engine="splat")
+    assert ready(path, "kitchen").engine == "cycles"
+    assert cli.main(["render", str(path.parent.parent), "--set", "garden", "--out", str(tmp_path)]) == 2
+    assert "kitchen, studio, dark, snow" in capsys.readouterr().err
+
+
+def test_the_help_names_all_sets(capsys):
+    """And nothing else but a file of one's own."""
+    assert cli.main(["render", "--help"]) == 0
+    said = re.sub(r"\s+", " ", capsys.readouterr().out)
+    assert f"by Cycles: {', '.join(SETS)}, or a USD file" in said
+
+
+def test_a_camera_that_is_given_stays_in_a_set(tmp_path: Path):
+    """A view of one's own is kept; without one the set places the camera; a turntable keeps its distance."""
+    path = write_cache(tmp_path / "out")
+    own = composed(box(1.0, 1.0, 1.0), SETS["dark"], ASPECT)
+    assert ready(path, "kitchen", camera=own).wanted[0].view is own
+    one = ready(path, "kitchen")
+    assert placed(one.around.dressing.points, one.wanted[0].view, ASPECT)[1][1] < 0.85
+    middle = one.around.dressing.middle
+    eyes = np.array([exposure.view.eye - middle for exposure in ready(path, "kitchen", camera="turntable").wanted])
+    assert len(eyes) == 48 and np.allclose(np.linalg.norm(eyes, axis=1), np.linalg.norm(eyes[0]))
+
+
+def rendered(path: Path, name: str, samples: int = 4) -> np.ndarray:
+    """Return a small picture in a set, as numbers from 0 to 255."""
+    try:
+        made = preview.render_cache(path, [3], path.parent / "pictures", picture=Picture(SIZE, samples, set_name=name))
+    except preview.EngineMissing as error:
+        pytest.skip(str(error))
+    with Image.open(made.images[0]) as image:
+        return np.asarray(image.convert("RGB")).astype(float)
+
+
+@pytest.mark.skipif(WITHOUT_BLENDER, reason="Blender (bpy) is not installed")
+def test_cycles_draws_a_set_around_the_subject(tmp_path: Path):
+    """The subject stands in the middle, lit from the left and not burnt; a cove has no edge and no black behind it."""
+    picture = rendered(write_cache(tmp_path / "out"), "studio")
+    border = np.concatenate([picture[:6].reshape(-1, 3), picture[:, :6].reshape(-1, 3), picture[:, -6:].reshape(-1, 3)])
+    assert border.min() > 40.0 and border.max() < 245.0
+    assert np.abs(np.diff(picture[:, 4], axis=0)).max() < 12.0  # from below to above
+    warm = picture[..., 0] - picture[..., 2] > 50.0
+    assert 0.04 < warm.mean() < SHARE and abs(np.nonzero(warm)[1].mean() / SIZE[0] - 0.5) < 0.1
+    assert (picture.min(axis=2) > 250.0).mean() < 0.002
+
+
+@pytest.mark.skipif(WITHOUT_BLENDER, reason="Blender (bpy) is not installed")
+def test_cycles_draws_a_set_of_ones_own(tmp_path: Path):
+    """A green wall of a file, lit by its own lamp, stands behind the subject; the floor of other pictures does not."""
+    from pxr import Gf, Usd, UsdGeom, UsdLux, UsdShade
+
+    from mpm_nodes.materials.looks import Look
+    from usd_io.looks import add_material
+
+    stage = Usd.Stage.CreateNew(str(tmp_path / "wall.usda"))
+    UsdGeom.SetStageUpAxis(stage, UsdGeom.Tokens.y)
+    UsdGeom.SetStageMetersPerUnit(stage, 1.0)
+    stage.SetDefaultPrim(UsdGeom.Xform.Define(stage, "/set").GetPrim())
+    wall = UsdGeom.Mesh.Define(stage, "/set/mesh")  # a name that matter has, too
+    wall.CreatePointsAttr([(-90, -90, -9), (90, -90, -9), (90, 90, -9), (-90, 90, -9)])
+    wall.CreateFaceVertexCountsAttr([4])
+    wall.CreateFaceVertexIndicesAttr([0, 1, 2, 3])
+    UsdShade.MaterialBindingAPI.Apply(wall.GetPrim()).Bind(add_material(stage, "/set/looks/green", Look((0.05, 0.6, 0.05), 0.9)))
+    sky = UsdLux.DomeLight.Define(stage, "/set/sky")
+    sky.CreateIntensityAttr(1.0)
+    sky.CreateColorAttr(Gf.Vec3f(1.0))
+    stage.Save()
+    picture = rendered(write_cache(tmp_path / "out"), str(tmp_path / "wall.usda"))
+    corners = np.array([picture[3, 3], picture[3, -4], picture[-4, 3]])
+    assert (corners[:, 1] > corners[:, 0] + 40.0).all() and (corners[:, 1] > corners[:, 2] + 40.0).all()
+
+
+@pytest.mark.skipif(WITHOUT_BLENDER, reason="Blender (bpy) is not installed")
+def test_colliders_of_every_look_show_in_a_set(tmp_path: Path):
+    """Wood is brown, steel grey and marble light, side by side: each has the material that its look names."""
+    graph = Graph(cell_size=0.05, fps=24, start=3, end=3)
+    looks, bodies = ("wood", "steel", "marble"), []
+    for n, look in enumerate(looks):
+        ball = graph.add("collide_box", f"ball_{n}", size=(0.3, 0.3, 0.3), centre=(0.4 * n - 0.4, 0.15, 0.0))
+        bodies.append(graph.add("collider_look", f"look_{n}", collider=ball, look=look))
+    graph.add("write_cache", "cache", colliders=bodies)
+    folder = execute(graph, out=tmp_path / "out").revision_folder
+    path = folder / "cache.usda"
+    view = ready(path, "studio").wanted[0].view
+    picture, seen = rendered(path, "studio", 8), []
+    for n in range(3):
+        low, _ = placed(np.array([[0.4 * n - 0.4, 0.15, 0.15]]), view, ASPECT)
+        column, row = int(low[0] * SIZE[0]), int((1.0 - low[1]) * SIZE[1])
+        seen.append(picture[row - 3 : row + 4, column - 3 : column + 4].mean(axis=(0, 1)))
+    wood, steel, marble = seen
+    assert wood[0] > wood[2] + 25.0 and np.ptp(steel) < 25.0 and np.ptp(marble) < 25.0
+    assert marble.mean() > wood.mean() + 30.0
