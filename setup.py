@@ -4,6 +4,17 @@
 """
 
 from setuptools import find_namespace_packages, find_packages, setup
+from setuptools.command.build_py import build_py
+
+
+class Build(build_py):
+    """Leaves out the scripts that made the geometry of the samples: it is installed itself."""
+
+    def find_package_modules(self, package, package_dir):
+        """Return the modules of a package that are installed."""
+        found = super().find_package_modules(package, package_dir)
+        return [each for each in found if not (package == "mpm_nodes_samples" and each[1].startswith("make_"))]
+
 
 setup(
     packages=[
@@ -13,4 +24,5 @@ setup(
         *(f"mpm_nodes_samples.{name}" for name in find_packages("samples")),
     ],
     package_dir={"mpm_nodes_samples": "samples"},
+    cmdclass={"build_py": Build},
 )

@@ -23,9 +23,9 @@ from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.packaged_samples import samples_folder
 
 samples_folder()
-from mpm_nodes_samples.reproduction.index import sample_named  # noqa: E402
-from mpm_nodes_samples.reproduction.shot import Progress  # noqa: E402
-from mpm_nodes_samples.reproduction.sizes import SIZES, graph_of, remove  # noqa: E402
+from mpm_nodes_samples.shots.index import sample_named  # noqa: E402
+from mpm_nodes_samples.shots.shot import Progress  # noqa: E402
+from mpm_nodes_samples.shots.sizes import SIZES, graph_of, remove  # noqa: E402
 
 FASTER = {"letters": 15.0, "hot_stream": 5.0, "hot_air": 5.0, "candied_apple": 5.0, "butter_on_pan": 5.0, "lava": 5.0}
 """Samples of Table 2, and how many times less than its minutes a frame should take."""

@@ -26,7 +26,7 @@ from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.packaged_samples import samples_folder
 
 samples_folder()
-from mpm_nodes_samples.reproduction.shot import Progress  # noqa: E402
+from mpm_nodes_samples.shots.shot import Progress  # noqa: E402
 
 
 class Row(NamedTuple):

@@ -424,7 +424,7 @@ def _sample_of(name: str) -> Any:
     from mpm_nodes.packaged_samples import samples_folder
 
     samples_folder()
-    from mpm_nodes_samples.reproduction import index
+    from mpm_nodes_samples.shots import index
 
     return index.SAMPLES.get(name)
 
@@ -436,7 +436,7 @@ def _camera(name: str) -> Any:
     from mpm_nodes.packaged_samples import samples_folder
 
     samples_folder()
-    from mpm_nodes_samples.reproduction.entries import Camera
+    from mpm_nodes_samples.shots.entries import Camera
 
     return Camera(*DIRECTING[name])
 
@@ -444,7 +444,7 @@ def _camera(name: str) -> Any:
 def _picture(sample: Any) -> Any:
     """Return how a sample is looked at."""
     from mpm_nodes.preview.pictures import Picture
-    from mpm_nodes_samples.reproduction.run import picture_of
+    from mpm_nodes_samples.shots.run import picture_of
 
     return Picture() if sample is None else picture_of(sample)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from mpm_nodes.commands import cook
 from mpm_nodes.commands.listing import add_list, listed
 from mpm_nodes.commands.numbers import real
+from mpm_nodes.data import InputError
 from mpm_nodes.packaged_samples import samples_folder
 
 TOPICS = {"Y15": "foam", "R15": "viscoelastic matter", "S14": "melting", "C21": "surface tension", "cho": "directed matter"}
@@ -18,7 +19,7 @@ TOPICS = {"Y15": "foam", "R15": "viscoelastic matter", "S14": "melting", "C21": 
 def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     samples_folder()
-    from mpm_nodes_samples.reproduction.sizes import SIZES
+    from mpm_nodes_samples.shots.sizes import SIZES
 
     command.add_argument("name", nargs="?", metavar="NAME", help="the sample; none lists them all")
     command.add_argument(
@@ -28,9 +29,7 @@ def add(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--study",
         action="store_true",
-        help="spheres: cook it at two resolutions with three seeds and print whether each "
-        "rebounds; sponge_bullet: count iterations of implicit steps with each preconditioner; dough_on_step: cook it at "
-        "resolutions 0.5, 1 and 2 and draw them side by side",
+        help="dough_on_step: cook it at resolutions 0.5, 1 and 2 and draw them side by side",
     )
     command.add_argument(
         "--minutes", type=real(0.0, above=True), metavar="N", help="end the cook after so long (default: 19 for --size paper)"
@@ -46,7 +45,7 @@ def add(command: argparse.ArgumentParser) -> None:
 def tell_samples() -> None:
     """Print what samples there are, as JSON, with a line and a topic for each: the editor asks so in a child."""
     samples_folder()
-    from mpm_nodes_samples.reproduction.index import SAMPLES
+    from mpm_nodes_samples.shots.index import SAMPLES
 
     topics = {name: TOPICS.get(each.source[:3], "several at once") for name, each in SAMPLES.items()}
     print(json.dumps([{"name": name, "doc": each.doc, "topic": topics[name]} for name, each in SAMPLES.items()]))
@@ -54,7 +53,7 @@ def tell_samples() -> None:
 
 def run(args: argparse.Namespace) -> int:
     """List the samples, or run one or its study."""
-    from mpm_nodes_samples.reproduction.index import SAMPLES, sample_named
+    from mpm_nodes_samples.shots.index import SAMPLES, sample_named
 
     if args.list or args.name is None:
         topics: dict[str, dict[str, str]] = {}
@@ -64,9 +63,11 @@ def run(args: argparse.Namespace) -> int:
         return 0
     chosen = sample_named(args.name)
     if args.study:
-        from mpm_nodes_samples.reproduction.studies import study
+        if chosen.name != "dough_on_step":
+            raise InputError(f"--study: is for the sample 'dough_on_step', and this is '{chosen.name}'; leave it out")
+        from mpm_nodes_samples.shots.resolutions import at_resolutions
 
-        return study(chosen, args)
-    from mpm_nodes_samples.reproduction.run import run as run_sample
+        return at_resolutions(chosen, args)
+    from mpm_nodes_samples.shots.run import run as run_sample
 
     return run_sample(chosen, args)

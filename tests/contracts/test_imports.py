@@ -155,8 +155,8 @@ def test_the_core_knows_no_phenomenon(path: Path):
         assert not found or found in allowed, f"{path.relative_to(ROOT)}:{line} imports {name}"
 
 
-def test_only_the_sample_command_knows_the_reproduction_of_the_sources():
-    """Figures, paper sizes and studies are not part of the package: one command imports them, when it runs."""
+def test_only_the_sample_command_knows_the_samples():
+    """Their list, sizes and study are not part of the package: one command imports them, when it runs."""
     for path in SOURCES:
         for line, name in imports_of(path):
             if name.startswith("mpm_nodes_samples"):

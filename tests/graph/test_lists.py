@@ -16,7 +16,7 @@ def names_of(command: str) -> list[str]:
     """Return the names that a command takes."""
     if command == "sample":
         samples_folder()
-        from mpm_nodes_samples.reproduction.index import SAMPLES
+        from mpm_nodes_samples.shots.index import SAMPLES
 
         return list(SAMPLES)
     found = {

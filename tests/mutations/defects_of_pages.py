@@ -28,7 +28,7 @@ DEFECTS = (
     ),
     Defect(
         "a table is written over that of the first sample",
-        "samples/write_tables.py",
+        "tests/reproduction/write_tables.py",
         'head, title, rest = text.partition(f"\\n## {sample}\\n")',
         'head, title, rest = text.partition("\\n## ")',
         "tests/samples/test_figures.py::test_a_table_is_written_into_its_section",

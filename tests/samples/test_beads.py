@@ -14,9 +14,10 @@ from mpm_nodes.data import Particles
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.plan import preflight
 from mpm_nodes.verification import viscoelasticity
-from mpm_nodes_samples.reproduction import beads, sizes, slender
-from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.shot import Shot
+from mpm_nodes_samples.shots import sizes
+from mpm_nodes_samples.shots.index import SAMPLES
+from mpm_nodes_samples.shots.shot import Shot
+from tests.reproduction import beads, slender
 
 SAMPLE = SAMPLES["beads_on_string"]
 

@@ -11,9 +11,10 @@ from sample_numbers import SAMPLES as FOLDER
 
 from mpm_nodes.cli import main
 from mpm_nodes.nodes.collider_motion import box_mesh
-from mpm_nodes_samples.reproduction import bodies, sizes
-from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.shot import Shot
+from mpm_nodes_samples.shots import sizes
+from mpm_nodes_samples.shots.index import SAMPLES
+from mpm_nodes_samples.shots.shot import Shot
+from tests.reproduction import bodies
 
 pytest.importorskip("pxr")
 NAMES = ("broken_chocolate", "ball_on_jelly", "floating_bodies", "stirred_batter")

@@ -9,9 +9,11 @@ import pytest
 from sample_numbers import SAMPLES as FOLDER
 
 from mpm_nodes.data import Particles
-from mpm_nodes_samples.reproduction import candles, sizes
-from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.shot import Shot
+from mpm_nodes_samples.shots import sizes
+from mpm_nodes_samples.shots.index import SAMPLES
+from mpm_nodes_samples.shots.shot import Shot
+from tests.reproduction import candles
+from tests.reproduction.figures import FIGURES
 
 
 def lattice(counts: tuple[int, int, int], spacing: float) -> np.ndarray:
@@ -26,7 +28,7 @@ def figures(name: str, frames: dict[int, Particles], monkeypatch) -> dict:
     monkeypatch.setattr(candles, "balances", lambda shot: [])
     monkeypatch.setattr(candles, "enthalpy", lambda particles: 0.0)
     monkeypatch.setattr(Shot, "matter_volume", lambda shot, frame: 1.0)
-    return {each.name: each for each in SAMPLES[name].figures(shot)}
+    return {each.name: each for each in FIGURES[name](shot)}
 
 
 def frame(x: np.ndarray, liquid: np.ndarray, material: np.ndarray | None = None) -> Particles:

@@ -10,11 +10,12 @@ import pytest
 from sample_numbers import SAMPLES as FOLDER
 from sample_numbers import figures_pages
 
-from mpm_nodes import cli
-from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.known_misses import KNOWN_MISSES
-from mpm_nodes_samples.reproduction.shot import Figure, Target
-from mpm_nodes_samples.write_tables import BALANCES, balanced, page_of, table_of, with_table
+from mpm_nodes_samples.shots.index import SAMPLES
+from mpm_nodes_samples.shots.shot import Figure, Target
+from tests.reproduction.__main__ import main as reproduce
+from tests.reproduction.figures import FIGURES
+from tests.reproduction.known_misses import KNOWN_MISSES
+from tests.reproduction.write_tables import BALANCES, balanced, page_of, table_of, with_table
 
 NUMBER = r"(-?[\d.]+(?:e[-+]?\d+)?)"
 UNSTABLE = ("seconds a frame, solve",)
@@ -99,6 +100,11 @@ def test_verdicts_of_the_tables_follow_from_their_numbers(name):
         assert found.verdict == holds != "MISSED", (figure, measured, expected, holds)
 
 
+def test_every_sample_has_its_own_figures():
+    """A function of its name for each, and for nothing else."""
+    assert FIGURES.keys() == SAMPLES.keys()
+
+
 def test_known_misses_are_those_of_the_tables():
     """No figure is excused that holds or does not exist."""
     told = {name: tuple(row[0] for row in rows if row[3] == "known miss") for name, rows in TABLES.items()}
@@ -144,7 +150,7 @@ def test_a_cook_says_what_the_tables_say(name, tmp_path):
 
     What README.md names once for all samples (`BALANCES`) may be left out of a table where it does not miss.
     """
-    code = cli.main(["sample", name, "--out", str(tmp_path), "--events", "none"])
+    code = reproduce([name, "--out", str(tmp_path), "--events", "none"])
     (file,) = tmp_path.glob("r*/preview/figures.json")
     found = [each for each in json.loads(file.read_text())["figures"] if each["name"] not in UNSTABLE]
     told = [row for row in TABLES[name] if row[0] not in UNSTABLE]

@@ -12,13 +12,14 @@ from mpm_nodes.data import Cancelled, InputError
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.plan import preflight
 from mpm_nodes.preview.pictures import Picture
-from mpm_nodes_samples.reproduction import sizes
-from mpm_nodes_samples.reproduction.figures import rebound, resting
-from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.measures import interior_densities, pieces, pushed_out, seen_from_the_side, thread_length
-from mpm_nodes_samples.reproduction.report import print_frames
-from mpm_nodes_samples.reproduction.run import PAPER_MINUTES, picture_of
-from mpm_nodes_samples.reproduction.shot import Progress
+from mpm_nodes_samples.shots import sizes
+from mpm_nodes_samples.shots.index import SAMPLES
+from mpm_nodes_samples.shots.report import print_frames
+from mpm_nodes_samples.shots.run import PAPER_MINUTES, picture_of
+from mpm_nodes_samples.shots.shot import Progress
+from tests.reproduction.__main__ import main as reproduce
+from tests.reproduction.foam import rebound, resting
+from tests.reproduction.measures import interior_densities, pieces, pushed_out, seen_from_the_side, thread_length
 
 FOAMS = {name: sample for name, sample in SAMPLES.items() if sample.source.startswith("Y15")}
 each = pytest.mark.parametrize("name", FOAMS)
@@ -142,22 +143,25 @@ def test_without_a_name_it_lists_the_samples(capsys):
 
 
 def test_it_cooks_draws_and_measures(tmp_path, capsys):
-    """Coarse and short: a contact sheet, figures as a table and as JSON, the seconds of each stage, the next command."""
-    coarse = ["--set", "settings.cell_size=0.012", "--set", "settings.end=4"]
-    assert cli.main(["sample", "spheres", "--out", str(tmp_path), "--events", "none", *coarse]) == 1  # nothing has landed yet
+    """Coarse and short: a contact sheet, figures as a table and as JSON, the seconds of each stage, the next command.
+
+    The reproduction measures what the shot must show as well, and ends with 1 where that misses.
+    """
+    words = ["spheres", "--out", str(tmp_path), "--events", "none", "--set", "settings.cell_size=0.012", "--set", "settings.end=4"]
+    assert cli.main(["sample", *words]) == 0
     printed = capsys.readouterr().out
-    assert (
-        "gap under the oobleck sphere" in printed
-        and "MISSED" in printed
-        and "time by stage" in printed
-        and "next: mpm-nodes render" in printed
-    )
+    assert all(text in printed for text in ("particles at the start", "time by stage", "next: mpm-nodes render"))
+    assert "gap under the oobleck sphere" not in printed and "MISSED" not in printed
     record = json.loads((tmp_path / "r001/preview/figures.json").read_text())
     assert record["sample"] == "spheres" and record["size"] == "quick"
     assert {"name", "measured", "expected", "ok"} <= set(record["figures"][0])
     assert set(record["seconds_by_frame"]) == {"2", "3", "4"}
     assert sum(record["seconds_by_stage"].values()) > 0.0
     assert (tmp_path / "r001/preview/contact_sheet.splat.png").is_file()
+    assert reproduce([*words, "--resume"]) == 1  # nothing has landed yet
+    printed = capsys.readouterr().out
+    assert "gap under the oobleck sphere" in printed and "MISSED" in printed
+    assert reproduce(["nothing"]) == 5 and reproduce(["pie", "--study"]) == 5
 
 
 # ---------------------------------------------------------------- the time that a cook may take

@@ -11,9 +11,10 @@ from sample_numbers import SAMPLES as FOLDER
 
 from mpm_nodes.cli import main
 from mpm_nodes.data import Particles
-from mpm_nodes_samples.reproduction import directed, sizes
-from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.shot import Shot
+from mpm_nodes_samples.shots import sizes
+from mpm_nodes_samples.shots.index import SAMPLES
+from mpm_nodes_samples.shots.shot import Shot
+from tests.reproduction import directed
 
 CELL = 0.009
 

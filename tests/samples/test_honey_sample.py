@@ -15,9 +15,10 @@ from mpm_nodes.data import Particles
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.plan import preflight
-from mpm_nodes_samples.reproduction import honey, sizes
-from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.shot import Progress, Shot
+from mpm_nodes_samples.shots import sizes
+from mpm_nodes_samples.shots.index import SAMPLES
+from mpm_nodes_samples.shots.shot import Progress, Shot
+from tests.reproduction import honey
 
 CELL = 8e-4
 

@@ -14,9 +14,11 @@ from mpm_nodes.cli import main
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.plan import preflight
-from mpm_nodes_samples.reproduction import melting, phases, sizes
-from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.shot import Figure, Progress, Shot, Target
+from mpm_nodes_samples.shots import sizes
+from mpm_nodes_samples.shots.index import SAMPLES
+from mpm_nodes_samples.shots.shot import Figure, Progress, Shot, Target
+from tests.reproduction import melting, phases
+from tests.reproduction.figures import FIGURES
 
 NAMES = [name for name, sample in SAMPLES.items() if "S14" in sample.source]
 COARSE = {
@@ -148,7 +150,7 @@ def test_it_cooks_coarsely_and_its_books_close(name: str, tmp_path: Path):
     progress = Progress()
     result = execute(graph, frames=(1, 4), out=tmp_path, on_event=progress)
     shot = Shot(find_root(result.revision_folder), tuple(result.frames), COARSE[name], progress, graph)
-    found = {figure.name: figure for figure in SAMPLES[name].figures(shot)}
+    found = {figure.name: figure for figure in FIGURES[name](shot)}
     closed = [figure for figure in found.values() if figure.says == "conserved"]
     assert len(closed) == 2 and all(figure.ok for figure in closed), closed
 
@@ -156,7 +158,7 @@ def test_it_cooks_coarsely_and_its_books_close(name: str, tmp_path: Path):
 # ---------------------------------------------------------------- the page
 def test_a_table_is_put_in_its_section_or_replaced():
     """Two sections, one with a table: each gets its own, and nothing else changes."""
-    from mpm_nodes_samples.write_tables import page_of, table_of, with_table
+    from tests.reproduction.write_tables import page_of, table_of, with_table
 
     record = {"figures": [Figure("length [m]", 12345.0, Target(most=3.0)).to_json()]}
     table = table_of(record)

@@ -12,8 +12,8 @@ import pytest
 
 from mpm_nodes.graph.time import keys
 from mpm_nodes.materials.library import LIBRARY, R15_GRAVITY, R15_LENGTHS, R15_STRESS
-from mpm_nodes_samples.reproduction import sizes
-from mpm_nodes_samples.reproduction.index import SAMPLES
+from mpm_nodes_samples.shots import sizes
+from mpm_nodes_samples.shots.index import SAMPLES
 
 ROOT = Path(__file__).parents[2]
 NAMES = {name for name, material in LIBRARY.items() if material.source.startswith("R15")}

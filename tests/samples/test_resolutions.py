@@ -12,9 +12,10 @@ from sample_numbers import SAMPLES as FOLDER
 from mpm_nodes.cli import main
 from mpm_nodes.data import Material, Particles
 from mpm_nodes.graph.revisions.revision import latest_revision
-from mpm_nodes_samples.reproduction import resolutions, sizes
-from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.shot import Shot
+from mpm_nodes_samples.shots import resolutions, sizes
+from mpm_nodes_samples.shots.index import SAMPLES
+from mpm_nodes_samples.shots.shot import Shot
+from tests.reproduction import directed
 
 pytest.importorskip("pxr")
 
@@ -36,8 +37,8 @@ def test_the_graph_is_valid_and_is_what_the_measures_say(capsys):
     nodes = sizes.graph_of(SAMPLES["dough_on_step"]).nodes
     ball, step = nodes["ball"].knobs, nodes["step"].knobs
     edge = np.array(step["centre"]) + 0.5 * np.array(step["size"])
-    assert (ball["radius"], ball["centre"][1] - edge[1]) == pytest.approx((resolutions.RADIUS, resolutions.DROP))
-    assert edge[0] == pytest.approx(0.0) and ball["centre"][0] == resolutions.ASIDE
+    assert (ball["radius"], ball["centre"][1] - edge[1]) == pytest.approx((resolutions.RADIUS, directed.DROP))
+    assert edge[0] == pytest.approx(0.0) and ball["centre"][0] == directed.ASIDE
 
 
 def test_it_lands_when_it_has_lost_a_twentieth_of_its_momentum():

@@ -21,7 +21,7 @@ from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.document.document import load_graph
 from mpm_nodes.graph.reports.events import Event
 from mpm_nodes.solver.emission import Stream
-from mpm_nodes_samples.reproduction.index import SAMPLES as REPRODUCED
+from mpm_nodes_samples.shots.index import SAMPLES as REPRODUCED
 
 CACHES = {
     "cheese_on_monkey": "cheese.usda",

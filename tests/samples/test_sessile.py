@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import InputError
-from mpm_nodes_samples.reproduction.sessile import sessile_drop
-from mpm_nodes_samples.reproduction.surfaces import exact_angle_on_floor
+from tests.reproduction.sessile import sessile_drop
+from tests.reproduction.surfaces import exact_angle_on_floor
 
 RADIUS, TENSION = 6e-4, 0.072
 VOLUME = 4.0 / 3.0 * math.pi * RADIUS**3

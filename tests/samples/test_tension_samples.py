@@ -13,9 +13,10 @@ from sample_numbers import SAMPLES as FOLDER
 from mpm_nodes.data import Particles
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.plan import preflight
-from mpm_nodes_samples.reproduction import propelled, run, sizes, tension
-from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.shot import Shot
+from mpm_nodes_samples.shots import run, sizes
+from mpm_nodes_samples.shots.index import SAMPLES
+from mpm_nodes_samples.shots.shot import Shot
+from tests.reproduction import propelled, tension
 
 NAMES = [name for name, sample in SAMPLES.items() if "C21" in sample.source]
 

@@ -9,9 +9,11 @@ from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.plan import preflight
 from mpm_nodes.packaged_samples import samples_folder
-from mpm_nodes_samples.reproduction import measures, sizes
-from mpm_nodes_samples.reproduction.index import SAMPLES
-from mpm_nodes_samples.reproduction.viscoelastic import (
+from mpm_nodes_samples.shots import sizes
+from mpm_nodes_samples.shots.index import SAMPLES
+from tests.reproduction import measures
+from tests.reproduction.figures import FIGURES
+from tests.reproduction.viscoelastic import (
     centreline,
     close_pairs,
     hole_along_x,
@@ -132,7 +134,7 @@ def test_turns_and_windings_are_counted_on_a_curve():
 def test_a_stream_leaves_its_mouth_at_its_speed(tmp_path):
     """Coarse and short: slices in emission order hang one below the other, those in the slot as far apart as they were filled."""
     from mpm_nodes.preview.pictures import find_root
-    from mpm_nodes_samples.reproduction.shot import Shot
+    from mpm_nodes_samples.shots.shot import Shot
 
     graph = graph_of("viennetta")
     graph.set("settings.cell_size", 0.0016)
@@ -147,7 +149,7 @@ def test_a_stream_leaves_its_mouth_at_its_speed(tmp_path):
 def test_the_sponge_is_twisted_by_its_ends(tmp_path):
     """Coarse and short: what lies in the head has turned with it, what lies in the foot has not; every figure can be measured."""
     from mpm_nodes.preview.pictures import find_root
-    from mpm_nodes_samples.reproduction.shot import Shot
+    from mpm_nodes_samples.shots.shot import Shot
 
     graph = graph_of("twisted_sponge")
     graph.set("settings.cell_size", 0.03)
@@ -159,4 +161,4 @@ def test_the_sponge_is_twisted_by_its_ends(tmp_path):
     off_axis = np.hypot(start[:, 0], start[:, 2]) > 0.01
     assert np.abs(turn[off_axis & (start[:, 1] > 0.216)] + 67.5).max() < 0.1
     assert np.abs(turn[off_axis & (start[:, 1] < -0.216)]).max() < 0.1
-    assert [figure.ok for figure in SAMPLES["twisted_sponge"].figures(shot)][:2] == [False, False]
+    assert [figure.ok for figure in FIGURES["twisted_sponge"](shot)][:2] == [False, False]

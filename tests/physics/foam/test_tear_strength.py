@@ -11,7 +11,7 @@ import pytest
 from mpm_nodes import Graph, SubstepSolver, execute
 from mpm_nodes.data import Material, MpmNodesError, Particles
 from mpm_nodes.physics.foam.nodes.tear_strength import random_field, vary_tear_strength
-from mpm_nodes_samples.reproduction.measures import pieces
+from tests.reproduction.measures import pieces
 
 PASTE = Material("herschel_bulkley", {"shear_modulus": 1e4, "yield_stress": 1.0}, 1000.0, tear_threshold=1.0)
 

@@ -11,7 +11,7 @@ from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.time.clock import Clock
 from mpm_nodes.materials.volumes import volume_ratios
 from mpm_nodes.solver.emission import Stream
-from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
+from mpm_nodes_samples.shots.shot import Figure, Shot, Target
 
 
 def enthalpy(particles: Particles) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
+from mpm_nodes_samples.shots.shot import Figure, Shot, Target
 
 __all__ = ["ball_on_jelly", "broken_chocolate", "floating_bodies", "stirred_batter"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.data import Particles
-from mpm_nodes_samples.reproduction.measures import pieces
-from mpm_nodes_samples.reproduction.melting import balances
-from mpm_nodes_samples.reproduction.phases import by_id
-from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
+from mpm_nodes_samples.shots.shot import Figure, Shot, Target
+from tests.reproduction.measures import pieces
+from tests.reproduction.melting import balances
+from tests.reproduction.phases import by_id
 
 RADIUS = 0.1507
 """Of the drops of metal_drop [m]."""

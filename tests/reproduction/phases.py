@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.verification.cells import cells_of, grown
-from mpm_nodes_samples.reproduction.measures import seen_from_the_side
-from mpm_nodes_samples.reproduction.melting import balances, between
-from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
+from mpm_nodes_samples.shots.shot import Figure, Shot, Target
+from tests.reproduction.measures import seen_from_the_side
+from tests.reproduction.melting import balances, between
 
 
 def exposure(positions: np.ndarray, cell: float, reach: int = 2) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,27 @@ from mpm_nodes.commands.demo import contact_sheet
 from mpm_nodes.data import Cancelled, InputError
 from mpm_nodes.preview.pictures import Picture, find_root
 from mpm_nodes.preview.scene import look
-from mpm_nodes_samples.reproduction.figures import closed_figures, common_figures, skin_figures
-from mpm_nodes_samples.reproduction.known_misses import KNOWN_MISSES
-from mpm_nodes_samples.reproduction.report import print_figures, print_frames, print_stages, write_figures
-from mpm_nodes_samples.reproduction.shot import Figure, Progress, Shot, Target
-from mpm_nodes_samples.reproduction.sizes import graph_of
+from mpm_nodes_samples.shots.figures import closed_figures, common_figures, skin_figures
+from mpm_nodes_samples.shots.report import print_figures, print_frames, print_stages, write_figures
+from mpm_nodes_samples.shots.shot import Figure, Progress, Shot, Target
+from mpm_nodes_samples.shots.sizes import graph_of
 
 PAPER_MINUTES = 19.0
 """Time for the three frames of a paper size, compiling included; a frame that is not done by then is timed by its substeps."""
 
 
-def run(sample: Any, args: argparse.Namespace) -> int:
-    """Cook one sample, render it, measure it, and say what to type next; 1 when a figure misses unexpectedly."""
+Measures = Callable[[Shot], list[Figure]]
+
+
+def run(sample: Any, args: argparse.Namespace, own: Measures | None = None, known: Collection[str] = ()) -> int:
+    """Cook one sample, render it, measure it, and say what to type next; 1 when a figure misses unexpectedly.
+
+    Args:
+        sample: The sample.
+        args: What the command line gave.
+        own: Measures what must be seen in this sample's quick size, beside what all samples have.
+        known: Figures that are known to miss.
+    """
     minutes = args.minutes or (PAPER_MINUTES if args.size == "paper" else math.inf)
     progress = Progress(60.0 * minutes)
     out = args.out or Path("out") / sample.name
@@ -38,8 +48,7 @@ def run(sample: Any, args: argparse.Namespace) -> int:
     chosen = wanted if set(wanted) <= set(result.frames) else ()
     sheet = contact_sheet(result.revision_folder, args, chosen or None, picture_of(sample))
     shot = shot_of(result, graph, progress)
-    known = KNOWN_MISSES.get(sample.name, ())
-    found = [replace(figure, known=figure.name in known) for figure in figures_of(shot, sample, args)]
+    found = [replace(figure, known=figure.name in known) for figure in figures_of(shot, sample, args, own)]
     record = write_figures(result.revision_folder, sample, args, found, progress)
     print_figures(f"{sample.name} ({args.size}), {sample.source}", found)
     print_frames(progress)
@@ -87,11 +96,11 @@ def shot_of(result: Any, graph: Any, progress: Any) -> Any:
     return Shot(find_root(result.revision_folder), tuple(result.frames), graph.settings.cell_size, progress, graph)
 
 
-def figures_of(shot: Any, sample: Any, args: argparse.Namespace) -> list[Any]:
+def figures_of(shot: Any, sample: Any, args: argparse.Namespace, own: Measures | None) -> list[Any]:
     """Return the figures of the quick size, or those of the paper's that three frames show."""
     found = common_figures(shot)
     if args.size == "quick":
-        return [*found, *skin_figures(shot), *closed_figures(shot), *sample.figures(shot)]
+        return [*found, *skin_figures(shot), *closed_figures(shot), *(own(shot) if own else ())]
     paper = sample.paper
     nth = int(found[1].measured > found[0].measured)  # a stream has its particles at the end
     count = found[nth].measured

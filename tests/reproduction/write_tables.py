@@ -1,6 +1,6 @@
-"""Write the tables in figures/ from what `mpm-nodes sample` left beside its contact sheets.
+"""Write the tables in samples/figures from what `python -m tests.reproduction` left beside its contact sheets.
 
-python samples/write_tables.py out/NAME ...
+python -m tests.reproduction.write_tables out/NAME ...
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def main(folders: list[str]) -> None:
     for folder in folders:
         files = sorted(Path(folder).glob("r*/preview/figures.json"))
         if not files:
-            raise SystemExit(f"{folder}: no figures of `mpm-nodes sample` in it")
+            raise SystemExit(f"{folder}: no figures of `python -m tests.reproduction` in it")
         record = json.loads(files[-1].read_text())
         if record["size"] != "quick" or record["overrides"]:
             raise SystemExit(f"{files[-1]}: of size {record['size']} with {record['overrides']}; tables hold the quick size")

@@ -9,9 +9,9 @@ import numpy as np
 from mpm_nodes.data import Particles
 from mpm_nodes.materials.material_point import call_law
 from mpm_nodes.materials.volumes import volume_ratios
-from mpm_nodes_samples.reproduction.melting import balances
-from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
-from mpm_nodes_samples.reproduction.slender import ThreadCourse, linear_growth, slender_thread
+from mpm_nodes_samples.shots.shot import Figure, Shot, Target
+from tests.reproduction.melting import balances
+from tests.reproduction.slender import ThreadCourse, linear_growth, slender_thread
 
 LENGTH = 14.0
 """Of a wave [m]: a bead in the middle, and half a string on either side."""

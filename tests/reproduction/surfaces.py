@@ -8,9 +8,9 @@ import numpy as np
 
 from mpm_nodes.data import Particles
 from mpm_nodes.physics.surface_tension.problems.surface_tension import samples_of
-from mpm_nodes_samples.reproduction.melting import balances
-from mpm_nodes_samples.reproduction.sessile import sessile_drop
-from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
+from mpm_nodes_samples.shots.shot import Figure, Shot, Target
+from tests.reproduction.melting import balances
+from tests.reproduction.sessile import sessile_drop
 
 PLATES = (("glass", 45.0), ("plastic", 90.0), ("wax", 135.0), ("soot", 180.0))
 """Plates of drops_on_plates from left to right, and their angles [degrees]."""

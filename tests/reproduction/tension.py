@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from mpm_nodes.data import Particles
-from mpm_nodes_samples.reproduction.melting import balances, momentum
-from mpm_nodes_samples.reproduction.phases import by_id
-from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
+from mpm_nodes_samples.shots.shot import Figure, Shot, Target
+from tests.reproduction.melting import balances, momentum
+from tests.reproduction.phases import by_id
 
 
 # ---------------------------------------------------------------- ellipse

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from mpm_nodes_samples.reproduction.measures import pieces
-from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
+from mpm_nodes_samples.shots.resolutions import GRAVITY, RADIUS, looks
+from mpm_nodes_samples.shots.shot import Figure, Shot, Target
+from tests.reproduction.measures import pieces
 
-__all__ = ["footprints"]
-
+DROP, ASIDE = 0.18, 0.02
+"""Of dough_on_step: height of the middle of the ball over the edge, and how far it lies beside it [m]."""
 MUD = 0.063
 """Height of the mud before the step [m]."""
 LIFTED = 0.12
@@ -49,3 +52,13 @@ def _hanging(shot: Shot, frame: int) -> float:
     piece = pieces(points, shot.cell_size)
     high = float(points[piece == 0, 1].max())
     return high if high > LIFTED else 0.0
+
+
+def dough_on_step(shot: Shot) -> list[Figure]:
+    """Return when the ball lands beside when a ball of its size would touch the edge, and how it lies in the end."""
+    fall = DROP - math.sqrt(RADIUS**2 - ASIDE**2)
+    found = looks(shot)
+    own = Figure("time to land, over sqrt(2 d / g)", found.pop("time to land") / math.sqrt(2.0 * fall / GRAVITY),
+                 Target(0.95, 1.1), "d from the ball to the edge")  # fmt: skip
+    units = {name: "" if name.startswith("share") else ", over the ball's diameter" for name in found}
+    return [own, *(Figure(f"{name}{units[name]}, at the end", value) for name, value in found.items())]

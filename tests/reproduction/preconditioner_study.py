@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from mpm_nodes_samples.reproduction.shot import Figure, Target
+from mpm_nodes_samples.shots.shot import Figure, Target
 
 FRAMES = 5
 """Frames that are solved: the bullet is through."""

@@ -1,12 +1,10 @@
-"""What a sample is: its graph, its two sizes, its camera, and the function that measures its figures."""
+"""What a sample is: its graph, its two sizes, and its camera."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpm_nodes.materials.black_body import WHITE
-from mpm_nodes_samples.reproduction.shot import Figure, Shot
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,6 @@ class Sample:
         doc: One line on what is seen.
         source: Figure of the source that it follows.
         paper: Its large size; None where the source states none.
-        figures: Measures what must be seen in the quick size.
         show: What the contact sheet draws: "surface", or "points" where the surface hides what is inside.
         camera: The camera of the pictures; the cache's own when None.
         colour_by: Attribute that colours the matter, with a legend; none when empty.
@@ -73,7 +70,6 @@ class Sample:
     doc: str
     source: str
     paper: PaperSize | None
-    figures: Callable[[Shot], list[Figure]]
     show: str = "surface"
     camera: Camera | None = None
     colour_by: str = ""

@@ -7,12 +7,11 @@ from typing import Any
 
 from mpm_nodes.data import InputError
 from mpm_nodes.graph.cook.executor import Evaluator
-from mpm_nodes_samples.reproduction.figures import bottoms, rebound
-from mpm_nodes_samples.reproduction.preconditioner_study import compare
-from mpm_nodes_samples.reproduction.report import print_figures
-from mpm_nodes_samples.reproduction.resolutions import at_resolutions
-from mpm_nodes_samples.reproduction.shot import Figure, Target
-from mpm_nodes_samples.reproduction.sizes import graph_of
+from mpm_nodes_samples.shots.report import print_figures
+from mpm_nodes_samples.shots.shot import Figure, Target
+from mpm_nodes_samples.shots.sizes import graph_of
+from tests.reproduction.foam import bottoms, rebound
+from tests.reproduction.preconditioner_study import compare
 
 STUDY_FRAMES = 21
 """A third of a second: impact, flight and second contact."""
@@ -28,10 +27,8 @@ def study(sample: Any, args: argparse.Namespace) -> int:
         found = compare(graph_of(sample, args.size, args.overrides))
         print_figures("sponge_bullet: what the preconditioner saves", found)
         return int(any(figure.ok is False for figure in found))
-    if sample.name == "dough_on_step":
-        return at_resolutions(sample, args)
     if sample.name != "spheres":
-        named = "'spheres', 'sponge_bullet' and 'dough_on_step'"
+        named = "'spheres' and 'sponge_bullet'"
         raise InputError(f"--study: is for the samples {named}, and this is '{sample.name}'; leave it out")
     return rebounds(sample, args)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from mpm_nodes_samples.reproduction import beads, candles, honey, propelled, surfaces, tension
-from mpm_nodes_samples.reproduction.entries import Camera, PaperSize, Sample
+from mpm_nodes_samples.shots.entries import Camera, PaperSize, Sample
 
 
 def _c21(particles: int, cells: int, *overrides: str, without: tuple[str, ...] = (), step: float = 0.0) -> PaperSize:
@@ -18,7 +17,6 @@ TENSION = (
         "An ellipse swings under its own tension and keeps momentum and centre; beside it one with massless samples, which drifts.",
         "C21 figure 6",
         _c21(0, 63, "swing.dt_max=1e-4", "swing_massless.dt_max=1e-4", "liquid.bulk_modulus=4166.67"),
-        tension.ellipse,
         camera=Camera((0.0, 0.0, 2.0), (0.0, 0.0, 0.0), 1.4, (640, 294)),
     ),
     Sample(
@@ -34,7 +32,6 @@ TENSION = (
             without=("drop_1", "drop_3", "drop_4", "drop_5"),
             step=12.289,
         ),
-        tension.drop_impacts,
         camera=Camera((0.0, 2.2, 9.0), (0.0, 0.1, 0.0), 0.92, (960, 300)),
     ),
     Sample(
@@ -42,7 +39,6 @@ TENSION = (
         "Drops fall on four ramps that they wet more or less: what wets more is dragged along more slowly.",
         "C21 figure 8",
         _c21(70_000, 63, "liquid.bulk_modulus=83333.33", "slide.dt_max=0.01", without=("drop_2", "drop_3", "drop_4"), step=1.692),
-        tension.drops_on_ramps,
         camera=Camera((1.6, 2.2, 4.2), (0.45, 0.0, 0.0), 1.5, (640, 400)),
     ),
     Sample(
@@ -57,7 +53,6 @@ TENSION = (
             "box.size=[1,0.936508,0.031746032]",
             "box.centre=[0.5,0.468254,0.015873016]",
         ),
-        tension.heated_cavity,
         camera=Camera((0.5, 0.5, 3.0), (0.5, 0.5, 0.0), 2.3, (640, 640)),
         colour_by="temperature",
     ),
@@ -85,7 +80,6 @@ TENSION = (
             ),
             step=4.778,
         ),
-        surfaces.drops_on_plates,
         camera=Camera((0.0, 0.0036, 0.0125), (0.0, 0.0002, 0.0), 1.15, (960, 360)),
     ),
     Sample(
@@ -105,7 +99,6 @@ TENSION = (
             "liquid.bulk_modulus=16666.67",
             step=37.47,
         ),
-        surfaces.soap_on_water,
         camera=Camera((0.0, 0.34, 0.3), (0.0, 0.02, 0.0), 1.5, (640, 534)),
         colour_by="concentration",
     ),
@@ -123,7 +116,6 @@ TENSION = (
             without=tuple(f"{name}_{part}" for name in ("loose", "firm", "tight") for part in ("body", "candle")),
             step=30.582,
         ),
-        candles.candles,
         camera=Camera((0.0, 1.9, 4.6), (0.0, 0.17, 0.0), 1.45, (960, 300)),
     ),
     Sample(
@@ -131,7 +123,6 @@ TENSION = (
         "Candles shaped as letters melt in a tray: their pools become one, which freezes when the flames are out.",
         "C21 figure 14",
         _c21(0, 127, "wax_solid.youngs_modulus=100000", "wax_liquid.bulk_modulus=83333.33", "burn.time_scale=1", step=177.388),
-        candles.candle_letters,
         camera=Camera((0.0, 1.25, 0.95), (0.0, 0.03, 0.02), 1.35, (640, 420)),
     ),
     Sample(
@@ -139,7 +130,6 @@ TENSION = (
         "A band of wine runs down the wall of a glass: its alcohol evaporates, its tension grows, and it comes to the pool.",
         "C21 figure 12",
         _c21(0, 127, "run.dt_max=0.01", "band.prim=fine_band", "bowl.voxel_size=0.00787"),
-        propelled.tears_of_wine,
         camera=Camera((0.5, 1.1, 1.9), (0.5, 0.48, 0.3), 1.6, (640, 640)),
     ),
     Sample(
@@ -147,7 +137,6 @@ TENSION = (
         "A drop of metal that is heated on one side propels itself where the floor rubs; without friction it stays in its place.",
         "C21 figure 15",
         _c21(235_000, 127, "liquid.bulk_modulus=83333.33", "heat.dt_max=0.01", without=("drop_2", "cold_2"), step=42.047),
-        propelled.metal_drop,
         camera=Camera((0.55, 0.85, 1.6), (-0.26, 0.04, 0.02), 1.35, (640, 400)),
     ),
     Sample(
@@ -155,7 +144,6 @@ TENSION = (
         "A thread of a polymer's solution gathers into beads, which stay joined by a string that its polymers hold.",
         "R15, held against Clasen 2006",
         PaperSize(0, 0.0, ("settings.cell_size=0.1", "settings.end=4")),
-        beads.beads_on_string,
         camera=Camera((21.0, 21.0, 7.0), (0.4, 0.4, 7.0), 1.9, (960, 280)),
     ),
     Sample(
@@ -163,7 +151,6 @@ TENSION = (
         "Honey runs off the lips of a warm and of a cold spoon: the warm one's is thinner and comes first.",
         "surface tension, heat and implicit viscosity in one graph",
         PaperSize(0, 0.0, ("settings.cell_size=0.0004", "surface.voxel_size=0.0002")),
-        honey.honey,
         camera=Camera((0.0, 0.045, 0.18), (-0.006, 0.0255, 0.0), 2.55, (640, 614)),
         colour_by="temperature",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
+from mpm_nodes_samples.shots.shot import Figure, Shot, Target
 
 
 # ---------------------------------------------------------------- measures

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes_samples.reproduction.measures import pieces
-from mpm_nodes_samples.reproduction.melting import balances, enthalpy
-from mpm_nodes_samples.reproduction.phases import by_id
-from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
+from mpm_nodes_samples.shots.shot import Figure, Shot, Target
+from tests.reproduction.measures import pieces
+from tests.reproduction.melting import balances, enthalpy
+from tests.reproduction.phases import by_id
 
 TENSIONS = (0.05, 0.1, 0.2, 0.4)
 """Of the candles from left to right; their solids come first in the list of materials, in this order."""

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes_samples.reproduction.measures import pieces
-from mpm_nodes_samples.reproduction.melting import balances
-from mpm_nodes_samples.reproduction.phases import by_id
-from mpm_nodes_samples.reproduction.shot import Figure, Shot, Target
+from mpm_nodes_samples.shots.shot import Figure, Shot, Target
+from tests.reproduction.measures import pieces
+from tests.reproduction.melting import balances
+from tests.reproduction.phases import by_id
 
 LIP, RIM = 0.033, 0.0028
 """Height of the lips over the plate, and thickness of the spoons [m]: what is lower than the rim has left the spoon."""

@@ -1,4 +1,4 @@
-"""One shot at three resolutions: its figures, and the study that cooks it at each and draws them side by side."""
+"""One shot at three resolutions: the study that cooks it at each, draws them side by side, and says how their looks differ."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.preview.beside import render_beside
-from mpm_nodes_samples.reproduction.report import print_figures
-from mpm_nodes_samples.reproduction.run import cooked, picture_of, shot_of
-from mpm_nodes_samples.reproduction.shot import Figure, Progress, Shot, Target
-from mpm_nodes_samples.reproduction.sizes import graph_of
+from mpm_nodes_samples.shots.report import print_figures
+from mpm_nodes_samples.shots.run import cooked, picture_of, shot_of
+from mpm_nodes_samples.shots.shot import Figure, Progress, Shot, Target
+from mpm_nodes_samples.shots.sizes import graph_of
 
-__all__ = ["RESOLUTIONS", "at_resolutions", "dough_on_step", "looks"]
-
-RADIUS, DROP, ASIDE = 0.09, 0.18, 0.02
-"""Of dough_on_step: radius of the ball, height of its middle over the edge, and how far it lies beside it [m]."""
+RADIUS = 0.09
+"""Of the ball of dough_on_step [m]."""
 GRAVITY, LOST = 9.81, 0.05
 """[m/s^2], and the share of its momentum that the ball has lost when it counts as landed."""
 RESOLUTIONS = (0.5, 1.0, 2.0)
@@ -64,16 +62,6 @@ def landing(shot: Shot) -> float:
         if lost > LOST:
             return time - (lost - LOST) / (lost - before) * shot.frame_seconds
     return math.inf
-
-
-def dough_on_step(shot: Shot) -> list[Figure]:
-    """Return when the ball lands beside when a ball of its size would touch the edge, and how it lies in the end."""
-    fall = DROP - math.sqrt(RADIUS**2 - ASIDE**2)
-    found = looks(shot)
-    own = Figure("time to land, over sqrt(2 d / g)", found.pop("time to land") / math.sqrt(2.0 * fall / GRAVITY),
-                 Target(0.95, 1.1), "d from the ball to the edge")  # fmt: skip
-    units = {name: "" if name.startswith("share") else ", over the ball's diameter" for name in found}
-    return [own, *(Figure(f"{name}{units[name]}, at the end", value) for name, value in found.items())]
 
 
 def at_resolutions(sample: Any, args: argparse.Namespace) -> int:
