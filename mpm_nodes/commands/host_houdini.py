@@ -1,4 +1,4 @@
-"""Build the Houdini assets of every node and stage, expanded and packed; write their specifications; or check assets."""
+"""Build the Houdini assets of every node and stage, expanded and packed, or write their specifications."""
 
 from __future__ import annotations
 
@@ -15,13 +15,10 @@ def add(command: argparse.ArgumentParser) -> None:
     source = command.add_mutually_exclusive_group()
     source.add_argument("--from", dest="source", type=Path, metavar="DIR", help="build from specification files")
     source.add_argument("--specs", type=Path, metavar="DIR", help="write the specification files of the registry; nothing is built")
-    source.add_argument("--check", type=Path, metavar="DIR", help="check every asset in a folder; nothing is written")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build, write or check; 1 when a check fails."""
-    if args.check is not None:
-        return check(args.check)
+    """Build or write."""
     from mpm_nodes.hosts.houdini import package, specifications
     from mpm_nodes.hosts.spec import host_spec
 
@@ -37,15 +34,3 @@ def run(args: argparse.Namespace) -> int:
     print(f"next: copy what is in {args.out / package.FORMS[0]} into the folder packages of Houdini's user preferences; "
           "docs/houdini.md has the steps")  # fmt: skip
     return 0
-
-
-def check(folder: Path) -> int:
-    """Print what is wrong with the assets below a folder."""
-    from mpm_nodes.hosts.houdini.check import check_folder
-
-    assets, findings = check_folder(folder)
-    for finding in findings:
-        print(finding)
-    errors = sum(finding.is_error for finding in findings)
-    print(f"{len(assets)} assets, {errors} errors, {len(findings) - errors} warnings")
-    return 1 if errors else 0

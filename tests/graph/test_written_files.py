@@ -285,7 +285,6 @@ ALLOWED = {
     "mpm_nodes/nodes/export.py": "a transaction's temporary names",
     "mpm_nodes/kernels/compile/kernel_cache.py": "the cache of kernels, by temporary names",
     "mpm_nodes/kernels/composition/generated.py": "the cache of kernels, by temporary names",
-    "mpm_nodes/hosts/houdini/check.py": "a folder that is thrown away",
     "mpm_nodes/exports/alembic.py": "a folder that is thrown away",
     "mpm_nodes/preview/cycles.py": "a folder that is thrown away",
     "mpm_nodes/preview/movie.py": "a folder that is thrown away",

@@ -37,7 +37,7 @@ from fake_hou_parms import (
     severityType,
 )
 
-from mpm_nodes.hosts.houdini.dialog_script import ParsedDialog, ParsedParm, parse
+from tests.houdini_assets.dialog_script import ParsedDialog, ParsedParm, parse
 
 CUBE = """#usda 1.0
 (

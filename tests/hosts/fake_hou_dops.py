@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fake_hou_parms import NodeType
 
-from mpm_nodes.hosts.houdini.dialog_script import ParsedDialog, ParsedParm
+from tests.houdini_assets.dialog_script import ParsedDialog, ParsedParm
 
 _POP = [("Activation", "float", 1.0), ("Group", "string", "")]
 _NOISE = [

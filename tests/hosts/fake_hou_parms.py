@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from mpm_nodes.hosts.houdini.check import component_names
-from mpm_nodes.hosts.houdini.dialog_script import ParsedDialog, ParsedParm
+from tests.houdini_assets.check import component_names
+from tests.houdini_assets.dialog_script import ParsedDialog, ParsedParm
 
 
 class Error(Exception):

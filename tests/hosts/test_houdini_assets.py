@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from mpm_nodes.data import InputError, MpmNodesError, OutputError
-from mpm_nodes.hosts.houdini import assets, dialog_script, specifications
+from mpm_nodes.hosts.houdini import assets, specifications
 from mpm_nodes.hosts.houdini import package as package_folder
-from mpm_nodes.hosts.houdini.check import check_asset, check_folder
+from tests.houdini_assets import dialog_script
+from tests.houdini_assets.check import check_asset, check_folder
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "hda_specs"
@@ -419,18 +420,18 @@ def test_encoded_names_follow_the_rule():
 
 
 def test_the_command_writes_and_checks(tmp_path):
-    """`mpm-nodes host houdini` writes assets that its own --check passes; a broken one gives exit code 1."""
+    """`mpm-nodes host houdini` writes assets that pass the check; a broken one gives exit code 1."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", "mpm_nodes.cli", "host", "houdini", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        command = [sys.executable, "-m", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
 
-    assert run("--out", str(tmp_path)).returncode == 0
-    passed = run("--check", str(tmp_path))
+    assert run("mpm_nodes.cli", "host", "houdini", "--out", str(tmp_path)).returncode == 0
+    passed = run("tests.houdini_assets", str(tmp_path))
     assert passed.returncode == 0 and re.search(r"\d+ assets, 0 errors, 0 warnings", passed.stdout)
     asset = tmp_path / "expanded" / "mpm_nodes" / "otls" / "mpm_nodes.solve.hda"
     (asset / "houdini.hdalibrary").unlink()
-    failed = run("--check", str(asset))
+    failed = run("tests.houdini_assets", str(asset))
     assert failed.returncode == 1 and "houdini.hdalibrary" in failed.stdout
 
 

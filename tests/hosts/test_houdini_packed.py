@@ -6,7 +6,9 @@ import pytest
 
 from mpm_nodes.data import InputError
 from mpm_nodes.hosts.houdini import assets, package, packed
-from mpm_nodes.hosts.houdini.check import check_folder
+from mpm_nodes.hosts.houdini.sections import encoded
+from tests.houdini_assets import reading
+from tests.houdini_assets.check import check_folder
 
 TIME = packed.MODIFIED.to_bytes(4, "big")
 
@@ -17,7 +19,7 @@ def test_a_container_is_a_table_and_the_bytes():
     table += b"\0\0\0\2bc" + b"\0\0\0\3" + b"\0\0\0\0" + b"\0\0\0\7"
     raw = packed.container({"a": b"xyz", "bc": b""}, {"bc": 7})
     assert raw == table + b"xyz"
-    assert packed.read(raw) == ({"a": b"xyz", "bc": b""}, {"a": packed.MODIFIED, "bc": 7})
+    assert reading.read(raw) == ({"a": b"xyz", "bc": b""}, {"a": packed.MODIFIED, "bc": 7})
 
 
 def test_options_carry_their_types():
@@ -41,7 +43,7 @@ def test_packed_and_expanded_say_the_same(spec):
     """Every packed asset expands to exactly the files of its expanded twin."""
     for asset in assets.assets_of(spec):
         wanted = {path: text.encode() for path, text in asset.expanded().items()}
-        assert packed.expand(asset.packed(), asset.id) == wanted, asset.id
+        assert reading.expand(asset.packed(), asset.id) == wanted, asset.id
 
 
 def test_packed_assets_are_checked_too(spec, tmp_path):
@@ -53,7 +55,7 @@ def test_packed_assets_are_checked_too(spec, tmp_path):
     asset = assets.assets_of(spec)[0]
     broken.write_bytes(asset.packed().replace(b"CheckExternal := 1;", b"CheckExternal := 7;"))
     _, findings = check_folder(broken)
-    assert [str(each).split(": ")[0] for each in findings] == [f"{broken}/{packed.encoded(asset.type_path)}/TypePropertiesOptions"]
+    assert [str(each).split(": ")[0] for each in findings] == [f"{broken}/{encoded(asset.type_path)}/TypePropertiesOptions"]
 
 
 @pytest.mark.parametrize("length", [0, 3, 9, 40, 400, -1])
@@ -61,4 +63,4 @@ def test_a_file_that_was_cut_off_is_refused(spec, length):
     """At any length: a sentence with the file, never a traceback of the parser."""
     raw = assets.assets_of(spec)[0].packed()
     with pytest.raises(InputError, match=r"shot\.hda: (is cut off|begins with)"):
-        packed.expand(raw[:length], "shot.hda")
+        reading.expand(raw[:length], "shot.hda")

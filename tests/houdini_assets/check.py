@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mpm_nodes.data import InputError
-from mpm_nodes.hosts.houdini import dialog_script, packed
 from mpm_nodes.hosts.houdini.sections import TYPE_PROPERTIES, encoded
+from tests.houdini_assets import dialog_script, reading
 
 ENDINGS = (".hda", ".otl")
 MARKER = "houdini.hdalibrary"
@@ -86,7 +86,7 @@ def check_packed(asset: Path) -> list[AssetFault]:
         InputError: It is damaged.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        for path, raw in packed.expand(asset.read_bytes(), str(asset)).items():
+        for path, raw in reading.expand(asset.read_bytes(), str(asset)).items():
             target = Path(scratch) / path
             target.parent.mkdir(exist_ok=True)
             target.write_bytes(raw)
