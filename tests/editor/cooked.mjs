@@ -1,17 +1,12 @@
 // What a cook says of nodes, in Chromium: node cooked.mjs URL FOLDER WEB; prints one JSON line of what was found.
-import { readFileSync, rmSync } from "node:fs";
-import { launch } from "./seen.mjs";
+import { rmSync } from "node:fs";
+import { handles, launch } from "./seen.mjs";
 
 const [url, folder, web] = process.argv.slice(2), browser = await launch(web);
 const page = await browser.newPage({ viewport: { width: 1400, height: 900 }, colorScheme: "dark" });
-const faults = [], found = {};
-page.on("pageerror", (error) => faults.push(error.message));
-page.on("console", (line) => { if (line.type() === "error" && !/Failed to load resource/.test(line.text())) faults.push(line.text()); });
+const found = {};
+const { faults, file, node, picture, undo } = handles(page, folder);
 
-const file = () => JSON.parse(readFileSync(`${folder}/shot.json`, "utf-8"));
-const node = (name) => page.locator(".card", { has: page.locator(`.card-head b:text-is("${name}")`) });
-const picture = (name) => page.screenshot({ path: `${folder}/${name}.png` });
-const undo = () => page.locator(".bar button", { hasText: "Undo" }).click();
 const states = () => page.evaluate(() => Object.fromEntries([...document.querySelectorAll(".card")].map((card) => [card.querySelector("b").textContent, ["cooked", "changed", "failed", "cooking"].find((each) => card.classList.contains(each)) ?? ""])));
 const ended = () => page.locator(".status [role=status]", { hasText: "All frames are cooked" }).waitFor({ timeout: 240000 });
 

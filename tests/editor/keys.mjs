@@ -1,21 +1,13 @@
 // Keys as curves, in Chromium: node keys.mjs URL FOLDER WEB; prints one JSON line of what was found.
-import { readFileSync } from "node:fs";
-import { launch } from "./seen.mjs";
+import { handles, launch } from "./seen.mjs";
 
 const [url, folder, web] = process.argv.slice(2), browser = await launch(web);
 const page = await browser.newPage({ viewport: { width: 1400, height: 900 }, colorScheme: "dark" });
-const faults = [], found = {};
+const found = {};
+const { faults, file, node, knob, picture, save, undo } = handles(page, folder);
 let asked = 0;
-page.on("pageerror", (error) => faults.push(error.message));
-page.on("console", (line) => { if (line.type() === "error" && !/Failed to load resource/.test(line.text())) faults.push(line.text()); });
 page.on("dialog", (dialog) => { asked++; void dialog.accept(); });
 
-const file = () => JSON.parse(readFileSync(`${folder}/shot.json`, "utf-8"));
-const node = (name) => page.locator(".card", { has: page.locator(`.card-head b:text-is("${name}")`) });
-const knob = (name) => page.locator(`.knob[data-knob="${name}"]`);
-const picture = (name) => page.screenshot({ path: `${folder}/${name}.png` });
-const save = async () => { await page.keyboard.press("Control+s"); await page.locator(".unsaved").waitFor({ state: "detached" }); };
-const undo = () => page.locator(".bar button", { hasText: "Undo" }).click();
 const friction = async () => { await save(); return file().nodes.ground.knobs?.friction; };
 const count = async (n) => page.waitForFunction((wanted) => document.querySelectorAll(".curve-plot .key").length === wanted, n);
 const spot = async (frame, share) => {

@@ -1,20 +1,16 @@
 // Drives the page in Chromium: node page.mjs URL FOLDER WEB [SCENARIO]; prints one JSON line of what was found.
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { launch } from "./seen.mjs";
+import { handles, launch } from "./seen.mjs";
 
 const [url, folder, web] = process.argv.slice(2), browser = await launch(web);
 const context = await browser.newContext({ viewport: { width: 1400, height: 900 }, colorScheme: "dark", permissions: ["clipboard-read", "clipboard-write"] });
 const page = await context.newPage();
-const faults = [], outside = [], found = {};
-page.on("pageerror", (error) => faults.push(error.message));
-page.on("console", (line) => { if (line.type() === "error" && !/Failed to load resource/.test(line.text())) faults.push(line.text()); });
+const outside = [], found = {};
+const { faults, file, node, knob, picture } = handles(page, folder);
 page.on("request", (request) => { if (!request.url().startsWith(url.split("#")[0]) && !/^(data|blob):/.test(request.url())) outside.push(request.url()); });
 page.on("dialog", (dialog) => dialog.accept());
 
-const file = () => JSON.parse(readFileSync(`${folder}/shot.json`, "utf-8"));
-const node = (name) => page.locator(".card", { has: page.locator(`.card-head b:text-is("${name}")`) });
 const handle = (name, kind, port) => node(name).locator(`.react-flow__handle.${kind}[data-handleid="${port}"]`);
-const picture = (name) => page.screenshot({ path: `${folder}/${name}.png` });
 const toast = () => page.locator(".toast").textContent();
 const centre = async (locator) => { const box = await locator.boundingBox(); return [box.x + box.width / 2, box.y + box.height / 2]; };
 async function drag(from, to) {
@@ -26,7 +22,6 @@ async function drag(from, to) {
 }
 async function wire(a, output, b, input) { await drag(await centre(handle(a, "source", output)), await centre(handle(b, "target", input))); }
 async function save() { await page.keyboard.press("Control+s"); await page.locator(".unsaved").waitFor({ state: "detached" }); }
-const knob = (name) => page.locator(`.knob[data-knob="${name}"]`);
 const wires = () => page.locator(".react-flow__edge").count();
 
 try {

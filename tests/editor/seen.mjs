@@ -1,4 +1,5 @@
 // What the drivers of the page share: a browser without a graphics card, pixels, and what every state has to hold.
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 
 export async function launch(web) {
@@ -61,4 +62,20 @@ export function watched(page, home) {
   page.on("console", (line) => { if (["error", "warning"].includes(line.type()) && !/ReadPixels|GPU stall|Failed to load resource/.test(line.text())) faults.push(line.text()); });
   page.on("request", (request) => { if (!request.url().startsWith(home) && !/^(data|blob):/.test(request.url())) outside.push(request.url()); });
   return { faults, outside };
+}
+
+/** Return how the drivers of one shot find their way: its file, nodes, knobs and buttons, pictures, and what the page complains of. */
+export function handles(page, folder) {
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(error.message));
+  page.on("console", (line) => { if (line.type() === "error" && !/Failed to load resource/.test(line.text())) faults.push(line.text()); });
+  return {
+    faults,
+    file: () => JSON.parse(readFileSync(`${folder}/shot.json`, "utf-8")),
+    node: (name) => page.locator(".card", { has: page.locator(`.card-head b:text-is("${name}")`) }),
+    knob: (name) => page.locator(`.knob[data-knob="${name}"]`),
+    picture: (name) => page.screenshot({ path: `${folder}/${name}.png` }),
+    save: async () => { await page.keyboard.press("Control+s"); await page.locator(".unsaved").waitFor({ state: "detached" }); },
+    undo: () => page.locator(".bar button", { hasText: "Undo" }).click(),
+  };
 }

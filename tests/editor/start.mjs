@@ -1,14 +1,12 @@
 // From the empty page to moving matter in one click, in Chromium: node start.mjs URL FOLDER WEB; prints one JSON line of what was found.
 import { readFileSync } from "node:fs";
-import { launch } from "./seen.mjs";
+import { handles, launch } from "./seen.mjs";
 
 const [url, folder, web] = process.argv.slice(2), browser = await launch(web);
 const page = await browser.newPage({ viewport: { width: 1400, height: 900 }, colorScheme: "dark" });
-const faults = [], found = {};
-page.on("pageerror", (error) => faults.push(error.message));
-page.on("console", (line) => { if (line.type() === "error" && !/Failed to load resource/.test(line.text())) faults.push(line.text()); });
+const found = {};
+const { faults, picture } = handles(page, folder);
 page.on("dialog", (dialog) => void dialog.accept().catch(() => {}));
-const picture = (name) => page.screenshot({ path: `${folder}/${name}.png` });
 
 try {
   await page.goto(url);

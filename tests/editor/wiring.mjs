@@ -1,20 +1,13 @@
 // Nodes on wires, strokes, dots, frames and notes, in Chromium: node wiring.mjs URL FOLDER WEB; prints one JSON line of what was found.
-import { readFileSync } from "node:fs";
-import { launch } from "./seen.mjs";
+import { handles, launch } from "./seen.mjs";
 
 const [url, folder, web] = process.argv.slice(2), browser = await launch(web);
 const page = await browser.newPage({ viewport: { width: 1400, height: 900 }, colorScheme: "dark" });
-const faults = [], found = {};
-page.on("pageerror", (error) => faults.push(error.message));
-page.on("console", (line) => { if (line.type() === "error" && !/Failed to load resource/.test(line.text())) faults.push(line.text()); });
+const found = {};
+const { faults, file, node, picture, save, undo } = handles(page, folder);
 
-const file = () => JSON.parse(readFileSync(`${folder}/shot.json`, "utf-8"));
-const node = (name) => page.locator(".card", { has: page.locator(`.card-head b:text-is("${name}")`) });
 const head = (name) => node(name).locator(".card-head");
-const save = async () => { await page.keyboard.press("Control+s"); await page.locator(".unsaved").waitFor({ state: "detached" }); };
-const picture = (name) => page.screenshot({ path: `${folder}/${name}.png` });
 const edges = () => page.locator(".react-flow__edge").count();
-const undo = () => page.locator(".bar button", { hasText: "Undo" }).click();
 const middle = (id) => page.locator(`.react-flow__edge[data-id="${id}"] .react-flow__edge-path`).evaluate((path) => {
   const at = path.getPointAtLength(path.getTotalLength() / 2), matrix = path.getScreenCTM();
   return [at.x * matrix.a + at.y * matrix.c + matrix.e, at.x * matrix.b + at.y * matrix.d + matrix.f];
