@@ -52,9 +52,9 @@ from types import SimpleNamespace
 from bl_ext.user_default.mpm_nodes import cache_panel
 cache_import.show(tree, version, scene, [1, 2])
 drawn = []
-cache_panel.MPM_OT_note_revision.execute(
-    SimpleNamespace(folder=lambda context: (tree, version), note="new"),
-    SimpleNamespace(area=SimpleNamespace(tag_redraw=lambda: drawn.append(revisions.notes(version)[0]))))
+cache_panel.MPM_OT_note_revision.act(
+    SimpleNamespace(note="new"),
+    SimpleNamespace(area=SimpleNamespace(tag_redraw=lambda: drawn.append(revisions.notes(version)[0]))), tree, version)
 answer["drawn"] = drawn
 revisions.write_notes(version, answer["notes"][0], [])
 space = SimpleNamespace(type="NODE_EDITOR", node_tree=tree)

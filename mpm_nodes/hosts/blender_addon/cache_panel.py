@@ -31,9 +31,12 @@ def facts_of(revision):
 
 
 class _OnRevision(OnGraph):
-    """Operators on a revision folder of a graph, named by the folder's name."""
+    """Operators on a revision folder of a graph, named by the folder's name: they do `act`, and report what hinders it."""
 
     revision: bpy.props.StringProperty(name="Revision", options={"HIDDEN", "SKIP_SAVE"})
+
+    frames_needed = False
+    """Whether a cook without whole frames is refused."""
 
     def folder(self, context):
         """Return (tree, revision folder); (None, None), with a report, when there is none."""
@@ -44,13 +47,20 @@ class _OnRevision(OnGraph):
             return None, None
         return tree, path
 
-    def cooked(self, context):
-        """Do as `folder` for a cook that holds frames; with a report where it holds none."""
+    def execute(self, context):
+        """Do it to the cook."""
         tree, path = self.folder(context)
-        if path is not None and not cache_import.frames_of(path):
+        if path is None:
+            return {"CANCELLED"}
+        if self.frames_needed and not cache_import.frames_of(path):
             self.report({"ERROR"}, f"{self.revision} holds no whole frame")
-            return None, None
-        return tree, path
+            return {"CANCELLED"}
+        try:
+            self.act(context, tree, path)
+        except (cache_import.CacheFault, environment.EnvironmentFault, revisions.RevisionFault) as fault:
+            self.report({"ERROR"}, str(fault))
+            return {"CANCELLED"}
+        return {"FINISHED"}
 
 
 class MPM_OT_show_revision(_OnRevision, bpy.types.Operator):
@@ -58,20 +68,13 @@ class MPM_OT_show_revision(_OnRevision, bpy.types.Operator):
 
     bl_idname = "mpm_nodes.show_revision"
     bl_label = "Show"
+    frames_needed = True
 
-    def execute(self, context):
+    def act(self, context, tree, path):
         """Show it."""
-        tree, path = self.cooked(context)
-        if path is None:
-            return {"CANCELLED"}
         frames = cache_import.frames_of(path)
-        try:
-            history.show(tree, path, context.scene, frames)
-        except cache_import.CacheFault as fault:
-            self.report({"ERROR"}, str(fault))
-            return {"CANCELLED"}
+        history.show(tree, path, context.scene, frames)
         problems.report(tree, f"Frames {frames[0]} to {frames[-1]} of {path.name}", False)
-        return {"FINISHED"}
 
 
 class MPM_OT_render_revision(_OnRevision, bpy.types.Operator):
@@ -79,23 +82,16 @@ class MPM_OT_render_revision(_OnRevision, bpy.types.Operator):
 
     bl_idname = "mpm_nodes.render_revision"
     bl_label = "Render"
+    frames_needed = True
 
-    def execute(self, context):
+    def act(self, context, tree, path):
         """Let them."""
-        tree, path = self.cooked(context)
-        if path is None:
-            return {"CANCELLED"}
-        try:
-            if cache_import.shown_folder(tree) == path:
-                history.forget_rendered(tree)
-                history.remember("Render what is shown")
-            else:
-                history.render(tree, path, context.scene)
-        except cache_import.CacheFault as fault:
-            self.report({"ERROR"}, str(fault))
-            return {"CANCELLED"}
+        if cache_import.shown_folder(tree) == path:
+            history.forget_rendered(tree)
+            history.remember("Render what is shown")
+        else:
+            history.render(tree, path, context.scene)
         problems.report(tree, f"Renders read {path.name}", False)
-        return {"FINISHED"}
 
 
 class MPM_OT_note_revision(_OnRevision, bpy.types.Operator):
@@ -120,19 +116,11 @@ class MPM_OT_note_revision(_OnRevision, bpy.types.Operator):
         self.layout.activate_init = True
         self.layout.prop(self, "note", text="")
 
-    def execute(self, context):
+    def act(self, context, _tree, path):
         """Keep it."""
-        _, path = self.folder(context)
-        if path is None:
-            return {"CANCELLED"}
-        try:
-            revisions.write_notes(path, self.note, revisions.notes(path)[1])
-        except revisions.RevisionFault as fault:
-            self.report({"ERROR"}, str(fault))
-            return {"CANCELLED"}
+        revisions.write_notes(path, self.note, revisions.notes(path)[1])
         if context.area is not None:  # Blender does not draw the sidebar again after a dialog over the nodes
             context.area.tag_redraw()
-        return {"FINISHED"}
 
 
 class MPM_OT_publish_revision(_OnRevision, bpy.types.Operator):
@@ -140,19 +128,12 @@ class MPM_OT_publish_revision(_OnRevision, bpy.types.Operator):
 
     bl_idname = "mpm_nodes.publish_revision"
     bl_label = "Publish"
+    frames_needed = True
 
-    def execute(self, context):
+    def act(self, _context, tree, path):
         """Publish it."""
-        tree, path = self.cooked(context)
-        if path is None:
-            return {"CANCELLED"}
-        try:
-            target = revisions.publish(path, *places.published_path(tree), [job.revision for job in cook.JOBS.values()])
-        except revisions.RevisionFault as fault:
-            self.report({"ERROR"}, str(fault))
-            return {"CANCELLED"}
+        target = revisions.publish(path, *places.published_path(tree), [job.revision for job in cook.JOBS.values()])
         problems.report(tree, f"{path.name} is published as {target}", False)
-        return {"FINISHED"}
 
 
 class MPM_OT_queue(OnGraph, bpy.types.Operator):
@@ -179,18 +160,13 @@ class MPM_OT_compare_revisions(_OnRevision, bpy.types.Operator):
     bl_idname = "mpm_nodes.compare_revisions"
     bl_label = "Compare"
 
-    def execute(self, context):
+    def act(self, _context, tree, path):
         """Compare the two."""
-        tree, path = self.folder(context)
-        if path is None:
-            return {"CANCELLED"}
         shown = cache_import.shown_folder(tree)
         if shown is None or not shown.is_dir() or shown == path:
-            self.report({"ERROR"}, "Show another cook first; this one is compared with it")
-            return {"CANCELLED"}
+            raise revisions.RevisionFault("Show another cook first; this one is compared with it")
         lines = revisions.differences(shown, path)
         problems.report(tree, "\n".join([f"{shown.name} -> {path.name}", *lines]), False)
-        return {"FINISHED"}
 
 
 class MPM_OT_verify_revision(_OnRevision, bpy.types.Operator):
@@ -199,24 +175,16 @@ class MPM_OT_verify_revision(_OnRevision, bpy.types.Operator):
     bl_idname = "mpm_nodes.verify_revision"
     bl_label = "Verify"
 
-    def execute(self, context):
+    def act(self, _context, tree, path):
         """Let the program check it."""
-        tree, path = self.folder(context)
-        if path is None:
-            return {"CANCELLED"}
+        _, out, error = environment.run(environment.command("check", cache=str(path)), 600.0)
         try:
-            _, out, error = environment.run(environment.command("check", cache=str(path)), 600.0)
             answer = json.loads(out)
-        except environment.EnvironmentFault as fault:
-            self.report({"ERROR"}, str(fault))
-            return {"CANCELLED"}
         except ValueError:
-            self.report({"ERROR"}, error.strip()[-300:])
-            return {"CANCELLED"}
+            raise environment.EnvironmentFault(error.strip()[-300:]) from None
         faults = [f"frame {each['frame']}: {each['name'] or 'its record'}: {each['what']}" for each in answer["faults"]]
         said = f"{path.name}: {len(faults)} faults" if faults else f"{path.name}: every file is as it was written"
         problems.report(tree, "\n".join([said, *faults[:10]]), bool(faults))
-        return {"FINISHED"}
 
 
 class MPM_OT_delete_revision(_OnRevision, bpy.types.Operator):
@@ -229,16 +197,9 @@ class MPM_OT_delete_revision(_OnRevision, bpy.types.Operator):
         """Ask first."""
         return context.window_manager.invoke_confirm(self, event)
 
-    def execute(self, context):
+    def act(self, _context, tree, path):
         """Delete it."""
-        tree, path = self.folder(context)
-        if path is None:
-            return {"CANCELLED"}
-        try:
-            revisions.delete(path, places.out_path(tree), [job.revision for job in cook.JOBS.values()])
-        except revisions.RevisionFault as fault:
-            self.report({"ERROR"}, str(fault))
-            return {"CANCELLED"}
+        revisions.delete(path, places.out_path(tree), [job.revision for job in cook.JOBS.values()])
         if resolutions.rendered_folder(tree) == path.resolve():
             history.forget_rendered(tree)
         if cache_import.shown_folder(tree) == path:
@@ -247,7 +208,6 @@ class MPM_OT_delete_revision(_OnRevision, bpy.types.Operator):
             tree.revision = ""
             history.remember("Delete cook")
         problems.report(tree, f"{path.name} is deleted", False)
-        return {"FINISHED"}
 
 
 class MPM_OT_free_caches(OnGraph, bpy.types.Operator):
