@@ -2,6 +2,7 @@
 
     python benchmarks/bounce_energy.py                              # half a minute
     python benchmarks/bounce_energy.py --cells 6 --substeps implicit_apic --dt 0.002
+    python benchmarks/bounce_energy.py --substeps implicit_apic --damping 0.1
 
 The ball, free of gravity and friction, hits the plane at a tenth of the speed of sound in a bar. Columns, as shares of the energy
 that it brings:
@@ -15,13 +16,15 @@ to matter   lost when velocities go back to particles
 paths       lost by particles whose paths meet the plane
 in all      lost: the sum of the five
 
-In implicit substeps one minimisation finds forces and contacts: what it loses stands under "in time".
+In implicit substeps one minimisation finds forces and contacts: what it loses stands under "in time". `--damping` is their
+`numerical_damping`.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 
@@ -41,17 +44,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cells", type=float, nargs="+", default=[4.0, 6.0, 9.0], help="radius of the ball [cells]")
     parser.add_argument("--substeps", nargs="+", default=["explicit_apic", "implicit_apic"], help="presets")
     parser.add_argument("--dt", type=float, help="substep [s]; the preset's own choice where none is given")
+    parser.add_argument("--damping", type=float, help="numerical damping of implicit substeps")
     args = parser.parse_args(arguments)
     names = "dt [ms]", "speed", "swings", *COLUMNS, "in all"
     print(f"{'substeps':14} cells  " + "  ".join(f"{name:>9}" for name in names))
     for preset in args.substeps:
         for cells in args.cells:
-            values = ledger(preset, cells, args.dt)
+            damped = {"preset": preset, "set": {"numerical_damping": args.damping}}
+            values = ledger(preset if args.damping is None else damped, cells, args.dt)
             print(f"{preset:14} {cells:5g}  " + "  ".join(f"{value:9.3f}" for value in values), flush=True)
     return 0
 
 
-def ledger(preset: str, cells: float, dt: float | None = None) -> tuple[float, ...]:
+def ledger(substeps: Any, cells: float, dt: float | None = None) -> tuple[float, ...]:
     """Return the columns for a ball with a radius in cells."""
     h = RADIUS / cells
     rubber = Material("neo_hookean", {"youngs_modulus": YOUNG, "poisson_ratio": 0.3}, DENSITY, "rubber")
@@ -59,12 +64,18 @@ def ledger(preset: str, cells: float, dt: float | None = None) -> tuple[float, .
     velocity = np.tile([0.0, -SPEED, 0.0], (len(ball), 1))
     ball = type(ball)({**ball.attributes, "velocity": velocity}, ball.materials, ball.spacing)
     run = SubstepSolver(
-        ball, preset, cell_size=h, colliders=[collide_plane(FrameContext(1))], gravity=(0.0, 0.0, 0.0), dtype=np.float64, fuse=False
+        ball,
+        substeps,
+        cell_size=h,
+        colliders=[collide_plane(FrameContext(1))],
+        gravity=(0.0, 0.0, 0.0),
+        dtype=np.float64,
+        fuse=False,
     )
     stages = [planned.id for planned in run.plan.stages if dt is None or not planned.sets]
     lost: dict[str, float] = defaultdict(float)
     mass = float(column(run, "mass").sum())
-    brought, at, state, substeps = 0.5 * mass * SPEED**2, 0, {}, 0
+    brought, at, state, steps = 0.5 * mass * SPEED**2, 0, {}, 0
 
     def look() -> None:
         """Keep what the stage before has left."""
@@ -87,10 +98,10 @@ def ledger(preset: str, cells: float, dt: float | None = None) -> tuple[float, .
 
     kinetic, stored, leaving = kinetic_energy(run), stored_energy(run), False
     begin = kinetic + stored
-    while not leaving and substeps < 20000:
+    while not leaving and steps < 20000:
         at = 0
         run.step(dt, check_cancel=look)
-        substeps += 1
+        steps += 1
         m, v0, v2 = state["mass"], state["v0"], state["v2"]
         v1 = state.get("v1", v2)
         at_first = 0.5 * float(m @ (v0**2).sum(axis=1))
@@ -110,7 +121,7 @@ def ledger(preset: str, cells: float, dt: float | None = None) -> tuple[float, .
     speed = float(momentum(run)[1]) / mass
     swings = (kinetic + stored) / brought - speed**2
     shares = [lost[name] / brought for name in COLUMNS]
-    return (1e3 * run.time / substeps, speed / SPEED, swings, *shares, (begin - kinetic - stored) / brought)
+    return (1e3 * run.time / steps, speed / SPEED, swings, *shares, (begin - kinetic - stored) / brought)
 
 
 def _nothing() -> None:

@@ -69,6 +69,24 @@ def energy(
 
 
 @spliced
+def energy_of_mean(
+    law: LawModule,
+    state: State,
+    coefficients: Coefficients,
+    velocity_gradient: Matrix,
+    volume: Value,
+    dt: Value,
+    material_viscosity: Value,
+    whole_dt: Value,
+) -> tuple[Value, Value]:
+    """Return the same at a mean of the step, and 1 as well where its end, A = whole_dt L, leaves the law's domain."""
+    stored, broken = energy(law, state, coefficients, velocity_gradient, volume, dt, material_viscosity)
+    ends = law.feasible(state, mat3.scale(velocity_gradient, whole_dt), coefficients, whole_dt)
+    zero = const(stored, 0.0)
+    return select(ends, stored, zero), select(ends, broken, const(stored, 1.0))
+
+
+@spliced
 def trial_stress(
     law: LawModule, state: State, coefficients: Coefficients, velocity_gradient: Matrix, dt: Value, material_viscosity: Value
 ) -> Matrix:
@@ -131,11 +149,11 @@ def response(
 
 # ---------------------------------------------------------------- loops
 @functools.cache
-def evaluate_trial(stencil: tuple[int, ...]) -> tuple[Fragment, ...]:
-    """Sums of energy and of infeasible points at trial velocities; adds their force to the grid."""
+def evaluate_trial(stencil: tuple[int, ...], mean: bool = False) -> tuple[Fragment, ...]:
+    """Sums of energy and of infeasible points at trial velocities, or at a mean of the step; adds their force to the grid."""
     return (
         Gather("velocity", "velocity_gradient", stencil=stencil),
-        Lanes(energy, sums=("stored", "broken"), precise=True),
+        Lanes(energy_of_mean if mean else energy, sums=("stored", "broken"), precise=True),
         Lanes(trial_stress, ("trial_stress",)),
         Scatter("force", ("stress", "volume"), stencil, stress="trial_stress"),
     )
@@ -163,9 +181,9 @@ STORE_HESSIANS = _responses(response, store_positive)
 """Positive parts of the particles' own 9 x 9 Hessians."""
 
 
-def loops_of_energy(stencil: tuple[int, ...], project: bool) -> OwnLoops:
+def loops_of_energy(stencil: tuple[int, ...], project: bool, mean: bool) -> OwnLoops:
     """Return all that a minimisation asks of a law's energy; with `project` its Hessians are kept, and the rest is not a law's."""
-    evaluate = ("evaluate trial", evaluate_trial(stencil))
+    evaluate = ("evaluate trial", evaluate_trial(stencil, mean))
     if project:
         return OwnLoops((evaluate, ("store Hessians", STORE_HESSIANS)))
     return OwnLoops((evaluate, ("apply Hessian", apply_hessian(stencil)), ("add node blocks", ADD_NODE_BLOCKS)))

@@ -1,10 +1,11 @@
-"""Backward Euler as minimisation: Newton's method with matrix-free Krylov solves, contacts and a guarded line search.
+"""Implicit steps as minimisation: Newton's method with matrix-free Krylov solves, contacts and a guarded line search.
 
 | symbol | meaning | unit | source |
 |---|---|---|---|
 | v, v~ | unknown velocities, those without internal forces: v^n + dt g | m/s | Gast 2015 |
-| E | sum m/2 abs(v - v~)^2 + Phi(x + dt v) + friction: the incremental potential | J | R15 sec. 4, Gast 2015 |
-| H | m + dt^2 Phi'' + friction | kg | |
+| theta, u | share of v in the mean u = theta v + (1 - theta) v^n; 1 is backward Euler (`numerical_damping`) | -, m/s | |
+| E | sum m/2 abs(v - v~)^2 + Phi(x + theta dt u) / theta^2 + friction: the incremental potential | J | R15 sec. 4, Gast 2015 |
+| H | m + theta^2 dt^2 Phi'' + friction | kg | |
 | P, B | projector on the directions that contacts leave free; what follows it outside (`contacts`) | - | |
 
     repeat: solve B^T H B dv = - B^T dE/dv; v += alpha dv, alpha = 1, 1/2, 1/4, ... until E falls and all points are feasible
@@ -26,6 +27,7 @@ from mpm_nodes.kernels.algebra import potential, vectors
 from mpm_nodes.kernels.algebra.krylov import Equations, Method, Stop, Until, krylov
 from mpm_nodes.kernels.transfers import node_blocks, tiles
 from mpm_nodes.solver.active_contacts import ActiveContacts
+from mpm_nodes.solver.numerical_damping import MeanVelocities, share_of
 from mpm_nodes.solver.ranks.together import together_on
 from mpm_nodes.solver.terms.energy_store import EnergyStore
 
@@ -60,6 +62,7 @@ class MinimisationSettings:
     krylov_tolerance: float = 0.1
     preconditioner: Preconditioner = Preconditioner.BLOCK_JACOBI
     guards: bool = True
+    numerical_damping: float = 1.0
 
     def reachable(self, dtype: np.dtype) -> MinimisationSettings:
         """Return the settings with tolerances that solves in this float type can reach."""
@@ -122,8 +125,9 @@ class Minimisation:
         self.settings = settings.reachable(energy.grid.dtype)
         self.check_cancel = check_cancel
         self.begin: np.ndarray | None = None
-        # semi-implicit steps take the terms over a part of dt
-        self.term_dt, self.scale = dt, 1.0
+        # semi-implicit steps take the terms over a part of dt, and so does what damps less than backward Euler
+        self.share = share_of(settings.numerical_damping)
+        self.term_dt, self.scale = self.share * dt, 1.0
         grid = self.grid
         self.momentum, self.count = grid.array("momentum"), grid.count
         self.velocity, self.trial, self.gradient = (energy.vector(name) for name in ("velocity", "trial", "gradient"))
@@ -134,6 +138,7 @@ class Minimisation:
         self._sums, self._pairs = np.empty(max(self.count, 1)), np.empty(2 * max(self.count, 1))
         self._start = potential.Start(self.momentum, self.predicted, dt, grid.least_mass, self.count)
         potential.predict(self._start, *(dt * g for g in gravity))
+        self._mean = MeanVelocities(energy, self._start, self.share)
         # slip below a ten-thousandth of a cell a substep counts as none
         self.clamped = False
         self.contacts = ActiveContacts(rows, energy.slots(), self.count, 1e-4 * grid.h / dt, grid.halo.own)
@@ -145,12 +150,9 @@ class Minimisation:
     # ---------------------------------------------------------------- the potential
     def value(self, velocity: np.ndarray) -> tuple[float, int]:
         """Return E at `velocity` and the infeasible points; leaves dE/dv in `gradient` and the terms at these velocities."""
-        grid = self.grid
-        rounded = grid.array("velocity")
-        vectors.copy(velocity, rounded, self.count)
-        stored, broken = self.energy.evaluate(self.term_dt, rounded)
+        stored, broken = self.energy.evaluate(self.term_dt, self._mean.of(velocity))
         self.friction = self._friction(velocity)
-        return self._slope(velocity) + stored + self.friction, broken
+        return self._slope(velocity) + stored / self.share**2 + self.friction, broken
 
     def _friction(self, velocity: np.ndarray) -> float:
         found = self.contacts.friction(velocity)
@@ -246,6 +248,8 @@ class Minimisation:
         else:
             found.reason = f"{settings.newton_iterations} Newton iterations, the last step {found.last_step:.2g} cells"
         found.decrease = first - value
+        if self.share < 1.0:
+            self.value(self.velocity)  # particles keep its gradient of the mean: `gather` leaves it
         vectors.copy(self.velocity, self.grid.array("velocity"), self.count)
         return found
 

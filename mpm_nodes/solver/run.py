@@ -44,6 +44,7 @@ from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.initial import completed, measure_gradients, origin_of
 from mpm_nodes.solver.matter import matter_of
 from mpm_nodes.solver.metering import tell
+from mpm_nodes.solver.numerical_damping import refuse_mixed_damping
 from mpm_nodes.solver.passive import PassiveMatter
 from mpm_nodes.solver.plates import Splines
 from mpm_nodes.solver.program import Program
@@ -118,6 +119,7 @@ class SubstepSolver:
         h = _cell_size(2.0 * self.matter.spacing if cell_size is None else cell_size)
         laws = self.matter.coefficients.at(clock.origin)
         self.candidates = Candidates(substeps, laws, fuse, registry)
+        refuse_mixed_damping(self.candidates.plans)
         sources = [particles, *(emitter.template for emitter in emitters)]
         place = h, origin_of(particles, walls, emitters) if origin is None else np.asarray(origin, float)
         self.stores = stores_of(self.matter, self.candidates, laws, sources, walls, place)

@@ -52,6 +52,7 @@ _MODULES = (
     "implicit_contact",
     "implicit_flow",
     "implicit_stability",
+    "implicit_damping",
     "seeding",
     "moving_liquid",
     "emission",

@@ -12,6 +12,7 @@ from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.materials.contract import law, law_ids
 from mpm_nodes.materials.parameters import lame
 from mpm_nodes.solver.minimisation import Minimisation, MinimisationSettings
+from mpm_nodes.solver.numerical_damping import share_of
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.stages.rasterize import rasterize
 from mpm_nodes.solver.terms.law_energy import LawEnergy
@@ -47,9 +48,11 @@ def prepared(
     grid.follow()
     rasterize(solver.particles, grid, kernel=kernel)
     solver.energy.begin_substep()
-    solver.energy.add("law_energy", LawEnergy(solver.particles, grid, STENCIL[kernel.value]))
+    settings = settings or MinimisationSettings()
+    share = share_of(settings.numerical_damping)
+    solver.energy.add("law_energy", LawEnergy(solver.particles, grid, STENCIL[kernel.value], share=share))
     solver.colliders.pose(0.0, dt)
-    return Minimisation(solver.energy, solver.colliders.grid_contacts(grid), dt, GRAVITY, settings or MinimisationSettings())
+    return Minimisation(solver.energy, solver.colliders.grid_contacts(grid), dt, GRAVITY, settings)
 
 
 def heavy(problem: Minimisation) -> np.ndarray:
@@ -142,7 +145,7 @@ def block_error(problem: Minimisation) -> float:
     blocks = problem.energy.blocks()
     blocks[: 64 * BLOCK * problem.count] = 0.0
     for term in problem.energy.terms.values():
-        term.add_blocks(problem.dt, blocks)
+        term.add_blocks(problem.term_dt, blocks)
     mass, worst, largest = problem.momentum.reshape(-1)[3::4], 0.0, 0.0
     unit, result = np.zeros_like(problem.velocity), np.zeros_like(problem.velocity)
     for node in heavy(problem):
@@ -183,13 +186,13 @@ class ImplicitMomenta(VerificationProblem):
     def findings(self) -> Iterator[Finding]:
         """Step the balls."""
         for law_id in ("neo_hookean", "fixed_corotated", "liquid"):
-            momenta, drift, size = self._steps(law_id)
+            momenta, drift, size = self.steps(law_id)
             yield Finding(0.0, momenta, 1e-10, f"momentum {law_id}")
             yield Finding(0.0, drift, 1e-8, f"drift of angular momentum {law_id}")
             yield Finding(1.0, float(size > 1e-4), 0.0, f"there is a drift {law_id}")
 
     @staticmethod
-    def _steps(law_id: str) -> tuple[float, float, float]:
+    def steps(law_id: str, damping: float = 1.0) -> tuple[float, float, float]:
         """Return the errors of momentum and of the drift of its moment L (over itself), and drift over L."""
         h, omega = 0.1, np.array([6.0, 9.0, -4.0])
         stiff = {"bulk_modulus": 1e6} if law_id == "liquid" else {"youngs_modulus": 1e6}
@@ -198,13 +201,14 @@ class ImplicitMomenta(VerificationProblem):
         )
         spin = np.cross(np.eye(3), omega)
         start = changed(start, affine=np.broadcast_to(spin, (len(start), 3, 3)))
-        solver = SubstepSolver(start, implicit(**SHARP), cell_size=h, gravity=(0.0, 0.0, 0.0), dtype=np.float64)
+        substeps = implicit(**SHARP, numerical_damping=damping)
+        solver = SubstepSolver(start, substeps, cell_size=h, gravity=(0.0, 0.0, 0.0), dtype=np.float64)
         dt = 10 * 0.5 * h / next(iter(solver.particles.law_limits()))[3]
         scale, worst, worst_turn, most = momentum_scale(solver), 0.0, 0.0, 0.0
         for _ in range(5):
             p, turn = momentum(solver), angular_momentum(solver)
             solver.step(dt)
-            expected = dt * grid_drift(solver)
+            expected = share_of(damping) * dt * grid_drift(solver)
             found, size = angular_momentum(solver) - turn, np.abs(expected).max()
             worst = max(worst, np.abs(momentum(solver) - p).max() / scale)
             worst_turn = max(worst_turn, np.abs(found - expected).max() / size)
@@ -264,16 +268,16 @@ class ImplicitBar(VerificationProblem):
 
     def findings(self) -> Iterator[Finding]:
         """Pluck the bar and read frequency and decay off successive amplitudes."""
-        exact, _ = self._factor("explicit_apic", 0.01)
+        exact, _ = self.factor("explicit_apic", 0.01)
         yield Finding.relative(1.0, exact, 0.03, "explicit: frequency, of pi c / L")
         for phase in (0.05, 0.1, 0.2):
-            frequency, decay = self._factor(implicit(tolerance=1e-9), phase)
+            frequency, decay = self.factor(implicit(tolerance=1e-9), phase)
             turned = exact * phase  # omega dt with the frequency that the lattice has
             yield Finding.relative(np.arctan(turned) / phase, frequency, 0.005, f"frequency at omega dt = {phase:g}, of pi c / L")
             yield Finding.relative(0.5 * np.log1p(turned**2), decay, 0.03, f"decay per step at omega dt = {phase:g}")
 
     @staticmethod
-    def _factor(substeps: object, phase: float, cells: int = 32) -> tuple[float, float]:
+    def factor(substeps: object, phase: float, cells: int = 32) -> tuple[float, float]:
         """Return angular frequency, in pi c / L, and decay -ln |z| per step of the first mode."""
         length, young, poisson, density = 1.0, 1e5, 0.3, 1000.0
         h, (mu, lam) = length / cells, lame(young, poisson)

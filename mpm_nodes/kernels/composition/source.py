@@ -103,8 +103,10 @@ def _gather(block: Block, place: int, fragment: Gather) -> str:
         before, flip = block.argument(f"grid_{fragment.before}"), block.own(place, fragment.flip)
         second = [scratch, f"{at} + SECOND_TILE", grid, before, flip, slots, block.here("block")]
         lines.append(call("load_change_tile", second))
-    use(f"{_TRANSFERS}.fields", "slopes_of_matrix")
-    slopes = f"slopes_of_matrix({gradient}, {block.stride_of(fragment.gradient)}, {block.shift_of(fragment.gradient)})"
+    slopes = "None"
+    if fragment.gradient:
+        use(f"{_TRANSFERS}.fields", "slopes_of_matrix")
+        slopes = f"slopes_of_matrix({gradient}, {block.stride_of(fragment.gradient)}, {block.shift_of(fragment.gradient)})"
     given = [stencil, block.placement(), values, affine, slopes, flip, block.block_work()]
     return "\n".join([*lines, call("gather_run", given)])
 

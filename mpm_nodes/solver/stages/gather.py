@@ -10,6 +10,7 @@ from mpm_nodes.kernels.composition.fragments import Gather
 from mpm_nodes.kernels.transfers.weights import STENCIL
 from mpm_nodes.solver import transfers
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.numerical_damping import NumericalDamping
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Take, lines_of, rows_of
 
@@ -30,11 +31,11 @@ def _share(_law: Any, _particles: ParticleStore, step: StepContext, **knobs: Any
     return {"flip_share": flip_share(step, knobs["flip_fraction"], knobs["per_substep"])}
 
 
-def _gathered(transfer: Transfer, kernel: Kernel, **_: Any) -> tuple[Gather, ...]:
-    stencil = STENCIL[kernel.value]
+def _gathered(transfer: Transfer, kernel: Kernel, numerical_damping: float, **_: Any) -> tuple[Gather, ...]:
+    stencil, gradient = STENCIL[kernel.value], "" if numerical_damping < 1.0 else "velocity_gradient"
     if transfer is Transfer.FLIP:
-        return (Gather("velocity", "velocity_gradient", "velocity", "affine", stencil, "momentum", "flip_share", arguments=_share),)
-    return (Gather("velocity", "velocity_gradient", "velocity", "affine", stencil),)
+        return (Gather("velocity", gradient, "velocity", "affine", stencil, "momentum", "flip_share", arguments=_share),)
+    return (Gather("velocity", gradient, "velocity", "affine", stencil),)
 
 
 @costs(1.0)
@@ -54,6 +55,7 @@ def gather(
     kernel: Kernel = Kernel.QUADRATIC,
     flip_fraction: A[float, Unitless, Range(min=0.0, max=1.0)] = 0.95,
     per_substep: bool = True,
+    numerical_damping: NumericalDamping = 1.0,
 ) -> Stage["particles", "grid"]:
     """Interpolate grid velocities back: v_p, C_p = D^-1 sum w v_i (x_i - x_p)^T and L_p = sum v_i (grad w)^T.
 
@@ -65,9 +67,10 @@ def gather(
         flip_fraction: Share of FLIP in the blend with PIC (0 is pure PIC); used with FLIP only.
         per_substep: Take flip_fraction in every substep, however long: damping hangs on dt. Off, it is the share in steps of 1e-5 s
             on cells of 1.6 mm (Y15), and others damp alike: flip_fraction^(dt / 1e-5 s (1.6 mm / h)^2).
+        numerical_damping: That of minimise_energy. Below 1 it has left L_p, of its mean velocities, and that stays.
     """
     before = "momentum" if transfer is Transfer.FLIP else None
-    lines = lines_of("affine"), lines_of("velocity_gradient")
+    lines = lines_of("affine"), lines_of("velocity_gradient") if numerical_damping == 1.0 else None
     share = flip_share(step, flip_fraction, per_substep)
     transfers.gather(particles, grid, kernel, Take("velocity", rows_of("velocity"), *lines, before, share))
     particles.stale.discard("velocity_gradient")

@@ -33,6 +33,7 @@ from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.forces_on_bodies import tell_forces
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.minimisation import Minimisation, MinimisationOutcome, MinimisationSettings
+from mpm_nodes.solver.numerical_damping import NumericalDamping, share_of
 from mpm_nodes.solver.rigid.implicit_coupling import meet_implicitly, with_tolerance
 from mpm_nodes.solver.sides import SharedOut
 from mpm_nodes.solver.stages.choose_time_step import CHOSEN
@@ -66,8 +67,8 @@ MOST_CUTS = 10
 """A substep is halved so often before the solve counts as diverged."""
 
 
-def _loops(kernel: Kernel, project_hessians: bool) -> tuple[OwnLoops, ...]:
-    return (loops_of_energy(STENCIL[kernel.value], project_hessians),)
+def _loops(kernel: Kernel, project_hessians: bool, numerical_damping: float) -> tuple[OwnLoops, ...]:
+    return (loops_of_energy(STENCIL[kernel.value], project_hessians, numerical_damping < 1.0),)
 
 
 @shared_among_ranks
@@ -79,6 +80,7 @@ def law_energy(
     *,
     kernel: Kernel = Kernel.QUADRATIC,
     project_hessians: bool = False,
+    numerical_damping: NumericalDamping = 1.0,
 ) -> Stage["particles", "grid", "energy"]:
     """Make the energy of every material's law a term of the potential that an implicit update minimises.
 
@@ -91,8 +93,10 @@ def law_energy(
         kernel: B-spline of the weights; the one of rasterize.
         project_hessians: Set negative eigenvalues of every particle's own Hessian to zero: more robust far from rest, for 180 bytes
             a particle (twice that in double precision).
+        numerical_damping: That of minimise_energy.
     """
-    energy.add("law_energy", LawEnergy(particles, grid, STENCIL[kernel.value], project_hessians))
+    share = share_of(numerical_damping)
+    energy.add("law_energy", LawEnergy(particles, grid, STENCIL[kernel.value], project_hessians, share))
 
 
 @shared_among_ranks
@@ -136,8 +140,9 @@ def minimise_energy(
     krylov_tolerance: A[float, Unitless, Range(min=1e-14, max=0.9, log=True)] = 0.1,
     preconditioner: Preconditioner = Preconditioner.BLOCK_JACOBI,
     guards: bool = True,
+    numerical_damping: NumericalDamping = 1.0,
 ) -> Stage["particles", "grid", "colliders"]:
-    """Implicit velocity update by backward Euler: minimise m/2 |v - v~|^2 + the energy terms, with contacts as constraints.
+    """Implicit velocity update: minimise m/2 |v - v~|^2 + the energy terms, with contacts as constraints (backward Euler).
 
     Newton's method with matrix-free Krylov solves and a line search that keeps every particle in its law's domain (R15 section 4;
     Gast 2015). Sticky and slipping bodies hold components of the velocity, separating ones the normal part while it would enter;
@@ -157,6 +162,8 @@ def minimise_energy(
         krylov_tolerance: Residual of the first linear solve over that of no change, in sum |r|^2 / m; later ones are sharper.
         preconditioner: Inverse 3 x 3 blocks, inverse diagonal, masses alone, or none.
         guards: Keep every particle in its law's domain and let no step raise the energy. Off, matter can pop.
+        numerical_damping: Advanced: 1 is backward Euler; less of it lets elastic matter bounce and swing on, 0 is the implicit
+            midpoint rule, which damps nothing. law_energy and gather take the same: set the preset's parameter.
 
     Raises:
         SimulationDiverged: Halving the substep ten times does not help.
@@ -164,7 +171,7 @@ def minimise_energy(
     if not (grid.count or grid.halo.several):
         return
     settings = MinimisationSettings(
-        newton_iterations, tolerance, krylov, krylov_iterations, krylov_tolerance, preconditioner, guards
+        newton_iterations, tolerance, krylov, krylov_iterations, krylov_tolerance, preconditioner, guards, numerical_damping
     )
     _shorten_until_solved(particles, grid, colliders, energy, step, settings, lambda solve: solve.run())
 

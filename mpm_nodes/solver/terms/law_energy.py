@@ -30,13 +30,16 @@ class LawEnergy:
         grid: Grid of the trial velocities.
         stencil: Stencil of the B-spline.
         project: Take the positive part of every particle's own Hessian (45 numbers a particle are kept).
+        share: Share of the substep after which its forces act: 1 at its end.
 
     Attributes:
         viscous: Whether the materials' own viscosity is minimised as well.
     """
 
-    def __init__(self, particles: ParticleStore, grid: GridStore, stencil: tuple[int, ...], project: bool = False) -> None:
-        self.particles, self.grid, self.stencil, self.project = particles, grid, stencil, project
+    def __init__(
+        self, particles: ParticleStore, grid: GridStore, stencil: tuple[int, ...], project: bool = False, share: float = 1.0
+    ) -> None:
+        self.particles, self.grid, self.stencil, self.project, self.share = particles, grid, stencil, project, share
         self._hessians = np.empty(0, grid.dtype)
         self.viscous = False
         self._no_stiffness: np.ndarray | None = None
@@ -85,9 +88,10 @@ class LawEnergy:
 
     def evaluate(self, dt: float, velocity: np.ndarray, force: np.ndarray) -> tuple[float, int]:
         """See `EnergyTerm`."""
-        energy, broken = 0.0, 0.0
+        energy, broken, mean = 0.0, 0.0, self.share < 1.0
+        given = {"grid_velocity": velocity, "grid_force": force} | ({"whole_dt": dt / self.share} if mean else {})
         for law, _ in self.particles.runs():
-            sums = self._run(law, evaluate_trial(self.stencil), dt, grid_velocity=velocity, grid_force=force)
+            sums = self._run(law, evaluate_trial(self.stencil, mean), dt, **given)
             energy += sums["stored"]
             broken += sums["broken"]
         return energy, int(broken)
