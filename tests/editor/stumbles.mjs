@@ -150,6 +150,25 @@ try {
   found.scale = await page.locator(".scale").innerText();
   await page.locator(".bar button").first().click();
 
+  // keys that are none leave the page whole, and are a problem of their node
+  await open("keys.json");
+  await node("ball").locator(".card-head").click();
+  await page.locator(".badge.error").waitFor({ timeout: 30000 });
+  found.keys = await knob("radius").locator("textarea").isVisible();
+  await page.locator(".bar button").first().click();
+
+  // a defect of the page leads to a sentence and a way on
+  const broken = await context.newPage();
+  await broken.route("**/api/spec", async (route) => { const answer = await route.fetch(); await route.fulfill({ response: answer, json: { ...(await answer.json()), settings: null } }); });
+  await broken.goto(url);
+  await broken.locator(".files button", { hasText: "huge.json" }).click();
+  await broken.locator("[role=alert] p").waitFor();
+  found.defect = await broken.locator("[role=alert]").innerText();
+  await broken.locator("[role=alert] button", { hasText: "another graph" }).click();
+  await broken.locator(".files button").first().waitFor();
+  found.way_on = (await broken.locator(".files button").count()) > 0;
+  await broken.close();
+
   // a graph of unknown nodes that cannot be brought up to date is checked all the same
   await page.reload();
   await page.locator(".bar button").first().click().catch(() => {});

@@ -24,6 +24,8 @@ def found(page, project: Path) -> dict:
     mesh = {"type": "emit_mesh", "knobs": {"path": "gone.usda"}, "inputs": {"material": "jelly"}}
     (project / "odd.json").write_text(json.dumps(GRAPH | {"nodes": odd}))
     huge = {"radius": 1e300, "centre": [1e300, -1e22, 0]}
+    keys = {"radius": {"keys": [[1]]}, "centre": {"keys": []}, "velocity": {"keys": [["x", [0, 0, 0]]]}}
+    (project / "keys.json").write_text(json.dumps(GRAPH | {"nodes": nodes | {"ball": nodes["ball"] | {"knobs": keys}}}))
     (project / "huge.json").write_text(json.dumps(GRAPH | {"nodes": nodes | {"far": nodes["ball"] | {"knobs": huge}}}))
     (project / "missing.json").write_text(json.dumps(GRAPH | {"nodes": nodes | {"ball": mesh}}))
     command = ["node", str(Path(__file__).with_name("stumbles.mjs")), page.server.url, str(project), str(WEB)]
@@ -48,6 +50,7 @@ def test_nothing_that_was_done_is_lost_and_there_is_a_way_on(found):
     assert found["names"] == [0, 0]
     assert found["put"] < 3.0 and found["scale"] == "20 cm"
     assert "problem" in found["problems"] and "gone.usda" in found["missing"]
+    assert found["keys"] and "defect" in found["defect"] and found["way_on"]
     assert found["messages"] == "1 message of the cook"
 
 

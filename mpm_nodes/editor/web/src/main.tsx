@@ -8,6 +8,7 @@ import "./start.css";
 import { createRoot } from "react-dom/client";
 import { begin } from "./store";
 import { App } from "./ui/App";
+import { Net } from "./ui/Net";
 
-createRoot(document.getElementById("page")!).render(<App />);
+createRoot(document.getElementById("page")!).render(<Net><App /></Net>);
 void begin();

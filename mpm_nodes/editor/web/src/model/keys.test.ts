@@ -1,7 +1,7 @@
 /** Keys: sampled, set, taken away and moved as the graph format has them. */
 import assert from "node:assert/strict";
 import test from "node:test";
-import { heights, sampled, step, ticks, valueAt, valueSetAt, withChangedKey, withHeight, withKey, withoutKey } from "./keys";
+import { heights, isKeyed, sampled, step, ticks, valueAt, valueSetAt, withChangedKey, withHeight, withKey, withoutKey } from "./keys";
 import type { Knob } from "./spec";
 
 const number = { kind: "float", range: { min: 0, max: 1, exclusive_min: false } } as Knob, choice = { kind: "enum", menu: [{ value: "a", label: "A" }, { value: "b", label: "B" }] } as Knob, free = { kind: "vector", range: null } as Knob;
@@ -58,4 +58,9 @@ test("a key at the frame is changed, one between others is added as the one befo
   assert.deepEqual((valueSetAt(pairs, 0, [1, 1], free) as typeof pairs).keys[0], [0, [1, 1], "linear"]);
   assert.equal(valueSetAt(0.5, 3, 0.7, number), 0.7);
   assert.equal(valueSetAt(undefined, 3, 0.7, number), 0.7);
+});
+
+test("what only looks like keys has none", () => {
+  for (const keys of [[], [[1]], [["x", 2]], [3], [[1, 2], []]]) assert.equal(isKeyed({ keys }), false);
+  assert.ok(isKeyed({ keys: [[1, 2]] }));
 });

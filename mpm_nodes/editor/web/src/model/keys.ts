@@ -5,7 +5,9 @@ import type { Knob } from "./spec";
 export type Key = Json[];
 export interface Keyed { keys: Key[]; [other: string]: Json }
 
-export const isKeyed = (value: Json | undefined): value is Keyed => isObject(value) && Array.isArray(value.keys) && value.keys.every(Array.isArray);
+/** Whether a value has keys that can be drawn; what only looks like them is shown as JSON, and the check says what is wrong. */
+export const isKeyed = (value: Json | undefined): value is Keyed => isObject(value) && Array.isArray(value.keys) && value.keys.length > 0
+  && value.keys.every((key) => Array.isArray(key) && key.length > 1 && typeof key[0] === "number");
 /** Whether there is nothing between two values: keys of such knobs are steps. */
 export const inSteps = (knob: Knob) => knob.kind === "enum" || knob.kind === "bool";
 export const frameOf = (key: Key) => Number(key[0]);
@@ -24,10 +26,10 @@ export function sampled({ keys }: Keyed, frame: number): Json {
 }
 
 /** Return the value of a knob at a frame, keyed or not. */
-export const valueAt = (given: Json | undefined, frame: number): Json | undefined => (isKeyed(given) && given.keys.length ? sampled(given, frame) : given);
+export const valueAt = (given: Json | undefined, frame: number): Json | undefined => (isKeyed(given) ? sampled(given, frame) : given);
 
 /** Return what a knob becomes that shall have a value at a frame: the value, or where it has keys, these with one at the frame. */
-export const valueSetAt = (given: Json | undefined, frame: number, value: Json, knob: Knob): Json => (isKeyed(given) && given.keys.length ? withKey(given, frame, value, knob) : value);
+export const valueSetAt = (given: Json | undefined, frame: number, value: Json, knob: Knob): Json => (isKeyed(given) ? withKey(given, frame, value, knob) : value);
 
 /** Return a value with a key at a frame, in the place of the one that is there; what is not keyed gets its first. */
 export function withKey(value: Json, frame: number, at: Json, knob: Knob): Keyed {
