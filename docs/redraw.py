@@ -85,6 +85,9 @@ FRONT = {
 """Frames of the README's thumbnails."""
 HERO = ("settings.cell_size=0.003", "settings.end=60", "melt.time_scale=0.5")
 """What the README's movie changes in `hot_air`: finer, and at half its speed."""
+IN_A_SET = {"toothpaste": ("kitchen", 38)}
+"""Samples that docs/render.md shows in a set: its name, and the frame."""
+SET_SIZE, SET_SAMPLES = (1600, 900), 6
 FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)}
 """Frames of the strips of docs/first_movies.md."""
 BY_HAND = {
@@ -144,6 +147,9 @@ def _of_samples() -> Iterator[Drawn]:
     for name, frame in FRONT.items():
         told = "demo" if name == "demo" else f"sample {name}"
         yield _sample(f"front/{name}.jpg", name, f"mpm-nodes {told} --engine cycles (frame {frame})")
+    for name, (chosen, frame) in IN_A_SET.items():
+        way = f"--frames {frame}-{frame} --set {chosen} --size {SET_SIZE[0]}x{SET_SIZE[1]} --samples {SET_SAMPLES}"
+        yield _sample(f"sets/{name}.jpg", name, f"mpm-nodes render out/{name} {way}")
     changed = " ".join(f"--set {text}" for text in HERO)
     yield _sample("movies/hare.webp", "hare", f"mpm-nodes sample hot_air --engine cycles {changed} (all frames)", "hot_air")
 
@@ -375,11 +381,26 @@ def _draw_sample(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Ite
         if drawn.path.startswith("front/"):
             yield drawn, _rendered(folder, [FRONT[name]], FRONT_SIZE, sample)[0]
             continue
+        if drawn.path.startswith("sets/"):
+            yield drawn, _in_a_set(folder, *IN_A_SET[name])
+            continue
         path = contact_sheet(
             folder, argparse.Namespace(engine="cycles", events="none"), FRAMES.get(name), _picture(sample)._replace(samples=SAMPLES)
         )
         with Image.open(path) as sheet:
             yield drawn, sheet.convert("RGB")
+
+
+def _in_a_set(folder: Path, chosen: str, frame: int) -> Any:
+    """Return a picture in a set, whose camera is placed by rule."""
+    from PIL import Image
+
+    from mpm_nodes.preview.pictures import Picture, render_cache
+
+    with tempfile.TemporaryDirectory(prefix="mpm_nodes_") as scratch:
+        made = render_cache(folder, [frame], Path(scratch), picture=Picture(SET_SIZE, SET_SAMPLES, set_name=chosen))
+        with Image.open(made.images[0]) as image:
+            return image.convert("RGB")
 
 
 def _draw_hero(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Iterator[tuple[Drawn, Any]]:

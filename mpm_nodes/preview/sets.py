@@ -37,7 +37,7 @@ TURN = math.atan2(0.55, 1.0)
 FOCUS = 0.35
 """Where the focus lies between what of the subject is nearest and what is farthest."""
 SEEN = 4000
-"""Most points of the subject that are projected."""
+"""Most points of a part of the subject that are projected."""
 STEPS = 40
 
 
@@ -106,6 +106,7 @@ SETS: dict[str, PictureSet] = {
         (0.32, 0.33, 0.35),
         (0.36, 0.37, 0.39),
         height=18.0,
+        exposure=0.0,
     ),
     "dark": PictureSet(
         Look((0.02, 0.021, 0.023), 0.5),
@@ -219,8 +220,7 @@ def subject(scene: Scene, frame: int, show: str) -> np.ndarray:
         kept.append(points[((points >= low) & (points <= high)).all(axis=1)])
     largest = max((float(np.ptp(points, axis=0).max()) for points in kept), default=math.inf)
     kept += [points for points in bodies if np.ptp(points, axis=0).max() <= COMPANION * largest]
-    every = np.concatenate(kept) if kept else np.zeros((0, 3))
-    return every[:: 1 + len(every) // SEEN]
+    return np.concatenate([points[:: 1 + len(points) // SEEN] for points in kept]) if kept else np.zeros((0, 3))
 
 
 def composed(points: np.ndarray, kind: PictureSet, aspect: float, turn: float = TURN) -> View:

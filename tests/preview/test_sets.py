@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from preview_samples import write_cache
+from preview_samples import add_floor, write_cache
 
 from mpm_nodes import Graph, cli
 from mpm_nodes.data import InputError, MpmNodesError
 from mpm_nodes.graph.cook.executor import execute
+from mpm_nodes.materials.looks import LOOKS, Look
 from mpm_nodes.preview import pictures as preview
 from mpm_nodes.preview.pictures import Picture, prepared
 from mpm_nodes.preview.scene import open_scene
@@ -79,6 +80,32 @@ def test_the_subject_is_matter_and_bodies_of_its_size(tmp_path: Path):
     assert ready(path, "studio").around.dressing.radius < 0.53
 
 
+def test_a_body_above_the_floor_stands_on_the_table(tmp_path: Path):
+    """The ground rises to a still body that has no matter below it, and to no other; a table is of what the plane is of."""
+    from pxr import Usd, UsdGeom, Vt
+
+    from usd_io.layers import LOOKS_KEY
+
+    path = write_cache(tmp_path / "out")
+    add_floor(path, 1.0, -2.0)
+    stage = Usd.Stage.Open(str(path))
+    stage.GetPrimAtPath("/sim/collider_floor").SetCustomDataByKey(LOOKS_KEY, "marble")
+    stage.Save()
+    lowest = -0.4
+    assert [ready(path, name).around.ground for name in ("kitchen", "dark")] == pytest.approx([lowest] * 2)
+    grounds = [ready(path, name).around.dressing.kind.ground for name in ("kitchen", "dark")]
+    assert grounds == [LOOKS["marble"], SETS["dark"].ground]
+    ball = UsdGeom.Mesh(stage.GetPrimAtPath("/sim/collider_bowl")).GetPointsAttr()
+    points = np.array(ball.Get(), np.float32)
+    ball.Set(Vt.Vec3fArray.FromNumpy(points + np.float32([0.0, 3.0, 0.0])))  # above the matter
+    stage.Save()
+    held = ready(path, "kitchen").around.ground
+    ball.Set(Vt.Vec3fArray.FromNumpy(points), 1)
+    ball.Set(Vt.Vec3fArray.FromNumpy(points - np.float32([0.0, 0.3, 0.0])), 3)  # it falls
+    stage.Save()
+    assert held < lowest - 0.5 and ready(path, "kitchen").around.ground < lowest - 0.5
+
+
 def test_sets_are_told_apart_and_refused_where_they_cannot_be_drawn(tmp_path: Path, capsys):
     """Unknown names with those that there are, missing files, and the renderer that draws none."""
     path = write_cache(tmp_path / "out")
@@ -139,7 +166,6 @@ def test_cycles_draws_a_set_of_ones_own(tmp_path: Path):
     """A green wall of a file, lit by its own lamp, stands behind the subject; the floor of other pictures does not."""
     from pxr import Gf, Usd, UsdGeom, UsdLux, UsdShade
 
-    from mpm_nodes.materials.looks import Look
     from usd_io.looks import add_material
 
     stage = Usd.Stage.CreateNew(str(tmp_path / "wall.usda"))
@@ -180,3 +206,22 @@ def test_colliders_of_every_look_show_in_a_set(tmp_path: Path):
     wood, steel, marble = seen
     assert wood[0] > wood[2] + 25.0 and np.ptp(steel) < 25.0 and np.ptp(marble) < 25.0
     assert marble.mean() > wood.mean() + 30.0
+
+
+@pytest.mark.skipif(WITHOUT_BLENDER, reason="Blender (bpy) is not installed")
+def test_bumps_are_drawn_where_matter_carries_its_places_at_rest(tmp_path: Path):
+    """A lit face of dough is uneven with `rest` in the mesh, and smooth without: bumps would slide over it."""
+    rough = {}
+    for carried in ((), ("rest",)):
+        graph = Graph(cell_size=0.01, fps=24, start=3, end=3)
+        matter = graph.add("material_library", "matter", name="dough")
+        block = graph.add("emit_box", "block", material=matter, size=(0.08, 0.06, 0.06), centre=(0.0, 0.03, 0.0))
+        kept = graph.add("rest_positions", "rest", particles=block)
+        skin = graph.add("surface_particles", "surface", particles=kept, attributes=carried)
+        graph.add("write_cache", "cache", particles=kept, mesh=skin["mesh"])
+        path = execute(graph, out=tmp_path / f"out_{len(carried)}").revision_folder / "cache.usda"
+        view = ready(path, "studio").wanted[0].view
+        middle, _ = placed(np.array([[0.0, 0.03, 0.03]]), view, ASPECT)
+        column, row = int(middle[0] * SIZE[0]), int((1.0 - middle[1]) * SIZE[1])
+        rough[carried] = rendered(path, "studio", 24)[row - 8 : row + 9, column - 8 : column + 9].std(axis=(0, 1)).mean()
+    assert rough["rest",] > 2.0 * rough[()], rough
