@@ -85,7 +85,7 @@ FRONT = {
 """Frames of the README's thumbnails."""
 HERO = ("settings.cell_size=0.003", "settings.end=60", "melt.time_scale=0.5")
 """What the README's movie changes in `hot_air`: finer, and at half its speed."""
-IN_A_SET = {"toothpaste": ("kitchen", 38)}
+IN_A_SET = {"toothpaste": ("kitchen", 38), "piped_cream": ("dark", 65)}
 """Samples that docs/render.md shows in a set: its name, and the frame."""
 SET_SIZE, SET_SAMPLES = (1600, 900), 6
 FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)}

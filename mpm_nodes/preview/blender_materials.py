@@ -101,7 +101,7 @@ def add_grain(tree, shader, size, attribute) -> None:
     tree.links.new(place.outputs["Vector" if attribute else "Object"], noise.inputs["Vector"])
     noise.inputs["Scale"].default_value, noise.inputs["Detail"].default_value = 1.0 / size, 5.0
     bump = tree.nodes.new("ShaderNodeBump")
-    bump.inputs["Strength"].default_value, bump.inputs["Distance"].default_value = 0.4, 0.3 * size
+    bump.inputs["Distance"].default_value = 0.6 * size
     tree.links.new(noise.outputs[0], bump.inputs["Height"])
     tree.links.new(bump.outputs["Normal"], shader.inputs["Normal"])
 

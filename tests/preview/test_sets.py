@@ -213,15 +213,15 @@ def test_bumps_are_drawn_where_matter_carries_its_places_at_rest(tmp_path: Path)
     """A lit face of dough is uneven with `rest` in the mesh, and smooth without: bumps would slide over it."""
     rough = {}
     for carried in ((), ("rest",)):
-        graph = Graph(cell_size=0.01, fps=24, start=3, end=3)
+        graph = Graph(cell_size=0.0025, fps=24, start=3, end=3)
         matter = graph.add("material_library", "matter", name="dough")
-        block = graph.add("emit_box", "block", material=matter, size=(0.08, 0.06, 0.06), centre=(0.0, 0.03, 0.0))
+        block = graph.add("emit_box", "block", material=matter, size=(0.026, 0.02, 0.02), centre=(0.0, 0.01, 0.0))
         kept = graph.add("rest_positions", "rest", particles=block)
         skin = graph.add("surface_particles", "surface", particles=kept, attributes=carried)
         graph.add("write_cache", "cache", particles=kept, mesh=skin["mesh"])
         path = execute(graph, out=tmp_path / f"out_{len(carried)}").revision_folder / "cache.usda"
         view = ready(path, "studio").wanted[0].view
-        middle, _ = placed(np.array([[0.0, 0.03, 0.03]]), view, ASPECT)
+        middle, _ = placed(np.array([[0.0, 0.01, 0.01]]), view, ASPECT)
         column, row = int(middle[0] * SIZE[0]), int((1.0 - middle[1]) * SIZE[1])
-        rough[carried] = rendered(path, "studio", 24)[row - 8 : row + 9, column - 8 : column + 9].std(axis=(0, 1)).mean()
+        rough[carried] = rendered(path, "studio", 16)[row - 8 : row + 9, column - 8 : column + 9].std(axis=(0, 1)).mean()
     assert rough["rest",] > 2.0 * rough[()], rough
