@@ -31,11 +31,12 @@ try {
     const [differ, drawn] = await page.evaluate(async (name) => {
       view.show(frame([shapes[name]()]));
       view.frameAll();
-      const { outer, cloud } = view.sides[0].children[0].userData, sees = view.seesAll, shares = [];
+      const points = view.sides[0].children[0], sees = view.seesAll, shares = [], drawn = [];
       for (const [across, up, nearer] of [[0.4, 0.1, 1], [1, -0.5, 1.5]]) {
         view.turn(across, up, nearer);
         await rest();
         const some = await picture();
+        drawn.push((points.geometry.index?.count ?? points.userData.cloud.count) / points.userData.cloud.count);
         view.seesAll = () => true;
         const all = await picture();
         view.seesAll = sees;
@@ -46,7 +47,7 @@ try {
         }
         shares.push(differ / matter);
       }
-      return [Math.max(...shares), outer ? outer.count / cloud.count : 1];
+      return [Math.max(...shares), Math.max(...drawn)];
     }, name);
     found.differ[name] = differ;
     found.drawn[name] = drawn;

@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { outer } from "./outer";
+import { outer as hull, type Side, sidesOf } from "./outer";
+
+/** What is seen from all around. */
+const outer = (rows: Parameters<typeof hull>[0], radius: number, sides: Side[] = [0, 0, 0]) => hull(rows, radius)?.(sides) ?? null;
 
 /** A cube of points with a spacing of one, so that spheres of radius 1/2 touch. */
 function cube(side: number, keep: (n: number) => boolean = () => true) {
@@ -34,4 +37,15 @@ test("a cavity keeps its walls", () => {
   const side = 60, at = (n: number) => [n % side, Math.floor(n / side) % side, Math.floor(n / side ** 2)], hollow = (n: number) => Math.hypot(...at(n).map((each) => each - side / 2)) < 12;
   const numbers = Array.from({ length: side ** 3 }, (_, n) => n).filter((n) => !hollow(n)), seen = new Set(outer(cube(side, (n) => !hollow(n)), 0.5));
   numbers.forEach((n, index) => { if (Math.hypot(...at(n).map((each) => each - side / 2)) < 14) assert.ok(seen.has(index)); });
+});
+
+test("of a cube that is seen from one side, the other faces are left out as well", () => {
+  const side = 60, box = [[0, 0, 0], [1, 1, 1]] as [number[], number[]], sides = sidesOf(box, [2, 0.5, -3]), kept = new Set(outer(cube(side), 0.5, sides)!);
+  assert.deepEqual(sides, [1, 0, -1]);
+  const at = (n: number) => [n % side, Math.floor(n / side) % side, Math.floor(n / side ** 2)];
+  for (let n = 0; n < side ** 3; n++) {
+    const [x, y, z] = at(n);
+    if (x >= side - 3 || y < 3 || y >= side - 3 || z < 3) assert.ok(kept.has(n), String([x, y, z]));
+    else if (x < side - 9 && y >= 9 && y < side - 9 && z >= 9) assert.ok(!kept.has(n), String([x, y, z]));
+  }
 });

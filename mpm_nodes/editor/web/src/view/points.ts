@@ -1,7 +1,7 @@
 /** Points as shaded spheres: quads of the GPU whose rows of 16 bits lie as they came. */
 import { BufferAttribute, BufferGeometry, Points, ShaderMaterial, Vector2, Vector3 } from "three";
-import { outer } from "../model/outer";
-import type { Cloud } from "./frame";
+import { outer, sidesOf } from "../model/outer";
+import type { Cloud, Triple } from "./frame";
 import { RAMP_GLSL, RAMP_SRGB } from "./ramp";
 import type { Shared } from "./shared";
 
@@ -36,7 +36,7 @@ export function pointsOf(cloud: Cloud, shared: Shared, sparing: boolean): Points
   const geometry = new BufferGeometry(), [low, high] = cloud.box;
   geometry.setAttribute("row", new BufferAttribute(cloud.points, 4, true));
   if (cloud.rgba) geometry.setAttribute("rgba", new BufferAttribute(cloud.rgba, 4, true));
-  const radius = cloud.radius * Math.cbrt(cloud.count / Math.max(cloud.shown, 1)), seen = sparing ? outer(cloud, radius) : null;
+  const radius = cloud.radius * Math.cbrt(cloud.count / Math.max(cloud.shown, 1)), seenFrom = sparing ? outer(cloud, radius) : null;
   const material = new ShaderMaterial({
     vertexShader: VERTEX, fragmentShader: FRAGMENT,
     uniforms: {
@@ -48,12 +48,17 @@ export function pointsOf(cloud: Cloud, shared: Shared, sparing: boolean): Points
   });
   const points = new Points(geometry, material);
   points.frustumCulled = false;
-  points.userData = { layer: cloud.layer, matter: true, box: cloud.box, cloud, outer: seen && new BufferAttribute(seen, 1) };
+  points.userData = { layer: cloud.layer, matter: true, box: cloud.box, cloud, seenFrom };
   return points;
 }
 
-/** Draw the first of a cloud's points, of all or of those that can be seen from outside. */
-export function drawShare({ geometry, userData: { cloud, outer } }: Points, share: number, all: boolean): void {
-  geometry.setIndex(all ? null : outer);
+/** Draw the first of a cloud's points: of those that can be seen from where the eye is, or of all without an eye. */
+export function drawShare({ geometry, userData }: Points, share: number, eye: Triple | null): void {
+  const { cloud, seenFrom } = userData as { cloud: Cloud; seenFrom: ReturnType<typeof outer> }, sides = eye && seenFrom && sidesOf(cloud.box, eye), key = String(sides);
+  if (userData.sides !== key) {
+    const seen = sides && seenFrom!(sides);
+    geometry.setIndex(seen && new BufferAttribute(seen, 1));
+    userData.sides = key;
+  }
   geometry.setDrawRange(0, Math.ceil((geometry.index?.count ?? cloud.shown) * share));
 }

@@ -297,7 +297,7 @@ export class View {
     const begin = performance.now(), detail = this.moving && this.cost ? Math.min(1, Math.max(LEAST_DETAIL, SMOOTH / this.cost)) : 1;
     this.shared.grown.value = Math.cbrt(1 / detail);
     this.shared.steps.value = this.moving ? 24 : 64;
-    for (const each of this.everything()) if (each instanceof Points) drawShare(each, detail, this.seesAll(each));
+    for (const each of this.everything()) if (each instanceof Points) drawShare(each, detail, this.seesAll(each) ? null : this.camera.position.toArray());
     this.paintSides();
     clear(this.gone);
     const gl = this.renderer.getContext() as WebGL2RenderingContext, fence = gl.fenceSync(gl.SYNC_GPU_COMMANDS_COMPLETE, 0);
