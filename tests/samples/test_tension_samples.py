@@ -117,7 +117,7 @@ def test_a_paper_s_seconds_a_substep_are_held_to(name: str, seconds: float, hold
     shot = shot_of(name, {1: turning_cavity(1.0)[1], 2: turning_cavity(1.0)[1]})
     shot.progress.substeps.update({1: 0, 2: 10})
     shot.progress.seconds.update({2: seconds})
-    found = figures(run.figures_of(shot, SAMPLES[name], argparse.Namespace(size="paper")))
+    found = figures(run.figures_of(shot, SAMPLES[name], argparse.Namespace(size="paper"), None))
     assert "seconds for 1/30 s, solve" not in found
     assert (found["seconds a substep, solve"].ok if holds is not None else None) is holds
     assert ("seconds a substep, solve" in found) == (holds is not None)
