@@ -180,13 +180,13 @@ DEFECTS = (
     Defect(
         "a preview hides a cook of one's own",
         "mpm_nodes/editor/calls.py",
-        "own = own or preview_of(",
+        "own += preview_of(",
         "own = preview_of(",
         f"{_PREVIEW}::test_a_cook_takes_its_place",
     ),
     Defect(
         "places of a preview lie a step below",
-        _PREVIEWS,
+        "docs/make_previews.py",
         "np.minimum((array + steps // 2) // steps * steps, 65_535)",
         "np.minimum(array // steps * steps, 65_535)",
         f"{_PREVIEW}::test_a_preview_holds_what_the_cook_holds",
