@@ -22,6 +22,7 @@ from mpm_nodes.graph.document.document import Graph
 from mpm_nodes.graph.plan.fusion import fused
 from mpm_nodes.graph.plan.plan import plan_substeps
 from mpm_nodes.graph.plan.validate import validate
+from mpm_nodes.graph.reports.problems import GraphError
 from mpm_nodes.graph.time import keys
 from mpm_nodes.solver.coefficients import KeyedMaterials
 from mpm_nodes.solver.shared_loops import shared_loop
@@ -273,13 +274,18 @@ def homes(declaration: StageDeclaration) -> list[tuple[dict, str]]:
 @pytest.mark.parametrize("fuse", [False, True], ids=["single", "fused"])
 @pytest.mark.parametrize(("declaration", "knob"), STAGES, ids=name_of)
 def test_keys_of_a_stage_reach_its_call(declaration: StageDeclaration, knob: Knob, fuse: bool):
-    """In every preset, fused or not, the call of a substep at frame 1, 2 and 3 gets the knob as it is at that frame."""
+    """In every preset, fused or not, the call of a substep at frame 1, 2 and 3 gets the knob as it is, or keys are refused."""
     found, (first, other) = homes(declaration), two_values(knob)
     assert found, f"{declaration.id} stands in no preset"
     for document, stage in found:
         entry = document["nodes"][stage]
         keyed = {**entry, "knobs": {**entry.get("knobs", {}), knob.name: key_list(knob)}}
-        plan = plan_substeps({**document, "nodes": {**document["nodes"], stage: keyed}}, ("deformation",))
+        document = {**document, "nodes": {**document["nodes"], stage: keyed}}
+        if knob.constant:
+            with pytest.raises(GraphError, match=f"{knob.name}: .* cannot be keyframed: {knob.constant}"):
+                plan_substeps(document, ("deformation",))
+            continue
+        plan = plan_substeps(document, ("deformation",))
         plan = fused(plan, shared_loop) if fuse else plan
         dispatch = plan.bind(dict.fromkeys(domain_names()), None)
         seen = []
