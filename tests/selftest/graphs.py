@@ -29,7 +29,7 @@ from tests.selftest.worker import at_case
 __all__ = ["cases", "judged", "prepare"]
 
 ROW = "graph mutants"
-MOST_SECONDS, MOST_BYTES = 1.0, 200_000_000
+MOST_SECONDS, MOST_BYTES = 3.0, 200_000_000
 HANGS = 10.0
 """Seconds of the processor after which a mutant is given up; one that waits for something is given up by the session."""
 SIMPLEST = 20.0
