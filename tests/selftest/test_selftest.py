@@ -89,7 +89,7 @@ def test_a_planted_fault_is_found_and_made_simple(ending, known, tmp_path, monke
 
 
 def test_a_mutant_that_takes_too_long_is_a_fault(known, tmp_path, monkeypatch):
-    """More seconds of the processor than allowed, and more than the patience of a hang."""
+    """More than a second of the processor, and more than the patience of a hang."""
     monkeypatch.setattr(graphs, "MOST_SECONDS", 0.1)
     monkeypatch.setattr(graphs, "HANGS", 0.3)
     for seconds, words in ((0.2, "takes 0."), (5.0, "goes on after")):
