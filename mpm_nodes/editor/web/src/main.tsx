@@ -8,7 +8,7 @@ import "./start.css";
 import { createRoot } from "react-dom/client";
 import { begin } from "./store";
 import { App } from "./ui/App";
-import { Net } from "./ui/Net";
+import { ErrorBoundary } from "./ui/ErrorBoundary";
 
-createRoot(document.getElementById("page")!).render(<Net><App /></Net>);
+createRoot(document.getElementById("page")!).render(<ErrorBoundary><App /></ErrorBoundary>);
 void begin();

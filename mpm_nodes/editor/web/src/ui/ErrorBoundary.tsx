@@ -2,7 +2,7 @@ import { Component, type ReactNode } from "react";
 import { set } from "../store";
 
 /** Takes what fails while the page is drawn: a sentence, and a way on, in place of an empty page. */
-export class Net extends Component<{ children: ReactNode }, { fault: string }> {
+export class ErrorBoundary extends Component<{ children: ReactNode }, { fault: string }> {
   override state = { fault: "" };
   static getDerivedStateFromError(error: unknown) { return { fault: String(error) }; }
   override render() {
