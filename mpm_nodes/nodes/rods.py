@@ -38,11 +38,10 @@ def rod_warnings(rods: Iterable[Rod], substeps: Any, cell_size: float) -> Iterat
     thin = [rod for rod in rods if rod.thickness < WIDEST * cell_size and 2.0 * rod.thickness <= rod.length]
     if not thin:
         return
-    from mpm_nodes.graph.plan.substeps import plan_substeps, resolve
+    from mpm_nodes.graph.plan.substeps import plans_of
     from mpm_nodes.solver.sides import spline_width
 
-    resolved = resolve(substeps)
-    width = max(spline_width(plan_substeps(each)) for each in (resolved, *resolved.others))
+    width = max(map(spline_width, plans_of(substeps)))
     for rod in thin:
         if rod.thickness < width * cell_size:
             yield (

@@ -25,11 +25,9 @@ def small_warnings(bodies: Iterable[tuple[str, Any]], substeps: Any, cell_size: 
     thin = [(name, width) for name, solid in bodies if (width := _thickness(solid)) < LEAST * cell_size]
     if not thin:
         return
-    from mpm_nodes.graph.plan.substeps import plan_substeps, resolve
+    from mpm_nodes.graph.plan.substeps import plans_of
 
-    resolved = resolve(substeps)
-    plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
-    declared = [part.declaration for plan in plans for part in plan.parts]
+    declared = [part.declaration for plan in plans_of(substeps) for part in plan.parts]
     if not any(each.moves_bodies is not None and not each.joins for each in declared):
         return  # contacts on nodes know the two sides of what is thin
     for name, width in thin:

@@ -129,7 +129,7 @@ def expected(told: PreflightContext) -> dict[str, Any]:
 
 def _refuse_untold(told: PreflightContext) -> None:
     """Refuse adhesion, forces on colliders and rigid bodies where the substeps do not find them."""
-    from mpm_nodes.graph.plan.substeps import plan_substeps, resolve
+    from mpm_nodes.graph.plan.substeps import plans_of
     from mpm_nodes.solver.contact_forces import refuse_untold_contacts, refuse_untold_forces
     from mpm_nodes.solver.rigid.refusals import refuse_rigid_bodies
     from mpm_nodes.solver.sleep import refuse_sleep
@@ -142,8 +142,7 @@ def _refuse_untold(told: PreflightContext) -> None:
     sleeps = told.total("active", "sleeps") > 0
     forces = told.knobs["contact_forces"]
     if what or forces or rigid or sleeps:
-        resolved = resolve(told.knobs["substeps"])
-        plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
+        plans = plans_of(told.knobs["substeps"])
         if what:
             refuse_untold_contacts(plans, what)
         if forces:
@@ -204,10 +203,9 @@ def _is_implicit(recipe: Any) -> bool:
 
 def _shared(recipe: Any, periodic: bool) -> list[str]:
     """Refuse what ranks cannot share, and return what it is well to know of the rest."""
-    from mpm_nodes.graph.plan.substeps import plan_substeps, resolve
+    from mpm_nodes.graph.plan.substeps import plans_of
     from mpm_nodes.solver.ranks.refusals import refuse_on_ranks, warnings_on_ranks
 
-    resolved = resolve(recipe)
-    plans = [plan_substeps(each) for each in (resolved, *resolved.others)]
+    plans = plans_of(recipe)
     refuse_on_ranks(plans, (int(periodic),) * 3)
     return list(warnings_on_ranks(plans))

@@ -20,12 +20,11 @@ PROGRAM = """
 import mpm_nodes
 from mpm_nodes import verification
 from mpm_nodes.graph.declare.registry import default
-from mpm_nodes.graph.plan.substeps import plan_of, resolve
+from mpm_nodes.graph.plan.substeps import plans_of
 
 registry = default()
 for name in registry.presets:
-    resolved = resolve(name)
-    [plan_of(each) for each in (resolved, *resolved.others)]
+    plans_of(name)
 assert verification.problems()
 (record,) = verification.run(["free_fall"])[:1]
 assert record.passed, record

@@ -75,26 +75,17 @@ def judged(content: bytes, folder: Path, known: Registry) -> Outcome:
     path.write_bytes(content)
     held, most = _held(), _most()
     planned: list[Graph] = []
-    ending, fault, seconds = _timed(path, known, planned)
-    if seconds > MOST_SECONDS and not fault:  # what is loaded at its first use counts for no mutant
-        planned.clear()
-        ending, fault, seconds = _timed(path, known, planned)
-    if planned and not fault:
-        with _bounds():
+    with _bounds():
+        begin = time.process_time()
+        ending, fault = _ended(lambda: _validated(path, known, planned))
+        seconds = time.process_time() - begin
+        if planned and not fault:
             wrong, fault = _ended(lambda: _saved_alike(planned[0], known))
-        ending = wrong if fault else ending
+            ending = wrong if fault else ending
     if seconds > MOST_SECONDS and not fault:
         fault = f"takes {seconds:.2f} s"
     grown = (_most() - held) / 1e6 if _most() > most else 0.0
     return Outcome(ROW, ending, fault, seconds, grown)
-
-
-def _timed(path: Path, known: Registry, planned: list[Graph]) -> tuple[str, str, float]:
-    """Validate a file; return how that ended, what is wrong with it, and its seconds of the processor."""
-    begin = time.process_time()
-    with _bounds():
-        ending, fault = _ended(lambda: _validated(path, known, planned))
-    return ending, fault, time.process_time() - begin
 
 
 def _ended(tried: Callable[[], tuple[str, str]]) -> tuple[str, str]:

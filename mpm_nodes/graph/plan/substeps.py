@@ -184,6 +184,19 @@ def plan_of(substeps: Substeps) -> SubstepPlan:
     return plan
 
 
+def plans_of(value: Any) -> list[SubstepPlan]:
+    """Return the plans that a solve may take, for laws without states: that of its substeps, and those that `auto` chooses from.
+
+    Args:
+        value: As `plan_substeps` takes it.
+
+    Raises:
+        GraphError: With everything that is wrong.
+    """
+    resolved = resolve(value)
+    return [plan_of(each) for each in (resolved, *resolved.others)]
+
+
 def resolve(value: Any, registry: Registry | None = None) -> Substeps:
     """Return a substep graph with everything resolved; one that is resolved already is returned as it is.
 
