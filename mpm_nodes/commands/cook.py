@@ -18,6 +18,9 @@ from mpm_nodes.commands.numbers import LARGEST, positive, real, whole
 from mpm_nodes.data import Cancelled, MpmNodesError, OutputError
 from mpm_nodes.terminal import stream_of_results
 
+SOLVES = "*"
+"""Stands for every solve in an override."""
+
 
 def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
@@ -63,6 +66,14 @@ def add_graph_options(command: argparse.ArgumentParser) -> None:
         metavar="X",
         help="cells along an axis for each of the graph's: 0.5 for a test at an eighth of the particles, 2 for eight times as many",
     )
+    command.add_argument(
+        "--device",
+        dest="overrides",
+        action="append",
+        type=_on_device,
+        metavar="{cpu,cuda,auto}",
+        help="what every solve runs on: the CPU, an NVIDIA GPU, or the GPU where there is one that can",
+    )
 
 
 def add_cook_options(command: argparse.ArgumentParser) -> None:
@@ -103,6 +114,13 @@ def add_cook_options(command: argparse.ArgumentParser) -> None:
         default="console",
         help="progress: lines, JSON lines on stdout, or the lines on stdout that runners of Open Job Description read",
     )
+
+
+def _on_device(text: str) -> str:
+    """Return the override of a device."""
+    if text not in ("cpu", "cuda", "auto"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a device; write cpu, cuda or auto")
+    return f"{SOLVES}.device={text}"
 
 
 def frame_span(text: str) -> tuple[int, int]:
@@ -157,7 +175,7 @@ def changed(graph: Any, overrides: Sequence[str]) -> Any:
     from mpm_nodes.graph.reports.problems import GraphError, Problems
 
     problems = Problems()
-    for text in overrides:
+    for text in _of_nodes(graph, overrides):
         try:
             apply_override(graph, text)
         except GraphError as error:
@@ -166,6 +184,15 @@ def changed(graph: Any, overrides: Sequence[str]) -> Any:
         problems.extend(validate(graph))
         raise GraphError(problems)
     return graph
+
+
+def _of_nodes(graph: Any, overrides: Sequence[str]) -> Iterator[str]:
+    """Yield overrides, those of all solves once for each."""
+    for text in overrides:
+        if text.startswith(f"{SOLVES}."):
+            yield from (name + text.removeprefix(SOLVES) for name, entry in graph.nodes.items() if entry.type == "solve")
+        else:
+            yield text
 
 
 def cook(graph: Any, args: argparse.Namespace, out: Path, resume_command: str, watch: Any = None) -> Any:

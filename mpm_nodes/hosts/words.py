@@ -47,6 +47,7 @@ ADVANCED = frozenset(
     (
         "adaptivity",
         "anisotropy",
+        "device",
         "dt_max",
         "dt_min",
         "exact_convection",

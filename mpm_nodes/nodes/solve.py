@@ -41,7 +41,7 @@ from mpm_nodes.graph.time.keys import KeysTravel, NotKeyable, TakenAtStart
 from mpm_nodes.nodes.attachments import with_attachments
 from mpm_nodes.nodes.crowding import crowds
 from mpm_nodes.nodes.fields_of_particles import with_columns_of
-from mpm_nodes.nodes.solve_needs import Precision, expected
+from mpm_nodes.nodes.solve_needs import ComputeDevice, Precision, expected
 from mpm_nodes.nodes.start_inside import StartInside, begun
 from mpm_nodes.solver.checkpoint import SolverState
 
@@ -96,6 +96,7 @@ def solve(
     dt_max: A[float, Seconds, Range(min=0.0, exclusive_min=True)] = 0.0105,
     dt_min: A[float, Seconds, Range(min=0.0)] = 0.0,
     precision: Precision = Precision.SINGLE,
+    device: ComputeDevice = ComputeDevice.CPU,
     wall_low: A[Vec3, Metres, Corner("wall_high")] = (-10.0, -10.0, -10.0),
     wall_high: A[Vec3, Metres, Corner("wall_low")] = (10.0, 10.0, 10.0),
     wall_x_low: WallRule = WallRule.OPEN,
@@ -130,6 +131,7 @@ def solve(
         dt_max: Longest substep.
         dt_min: Shortest substep; a solve that would need a shorter one ends as diverged.
         precision: Single precision is twice as fast; double is for validation.
+        device: What the solve runs on: the CPU, an NVIDIA GPU, or the GPU where there is one that can (docs/gpu.md).
         wall_low: Low corner of the domain; used where a side is not open. A keyed wall moves what it touches.
         wall_high: High corner of the domain; used where a side is not open. A keyed wall moves what it touches.
         wall_x_low: What the side at low x does.
@@ -180,7 +182,10 @@ def solve(
             fuse=ctx.fuse,
             clock=clock,
             team=ctx.team,
+            device=device.value,
         )
+        if device is ComputeDevice.AUTO and previous is None:
+            ctx.report("note", message=solver.runs_on)
         solver.hold_rigid_bodies(colliders)
         if previous is not None:
             previous.revive(solver, clock.simulated(ctx.frame - 1))

@@ -24,6 +24,14 @@ class Precision(enum.Enum):
     DOUBLE = "double"
 
 
+class ComputeDevice(enum.Enum):
+    """What the solve runs on."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    AUTO = "auto"
+
+
 BYTES, BYTES_ALWAYS = 600, 100 << 20
 """What a particle takes in single precision (state, sort buffers, the published snapshot), and what a solve takes at least."""
 PUBLISHED = 192

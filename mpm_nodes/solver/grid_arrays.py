@@ -9,6 +9,7 @@ import numpy as np
 
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.kernels.transfers import tiles
+from mpm_nodes.solver.device.residency import Residency
 from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.stores import Saved, Store
 
@@ -61,10 +62,12 @@ class GridArrays(Store):
 
     Attributes:
         fields: The fields by name.
+        residency: Where the arrays are in a solve on a device, None without one.
     """
 
     def __init__(self, h: float, origin: np.ndarray, dtype: np.dtype) -> None:
         self.h, self.origin, self.dtype = h, origin, dtype
+        self.residency: Residency | None = None
         self.fields: dict[str, GridField] = {}
         self._arrays: dict[str, np.ndarray] = {}
         self._shifts: dict[str, tuple[int, int, int]] = {}
@@ -106,6 +109,8 @@ class GridArrays(Store):
         needed = 256 * len(self.blocks) + PAD
         if self._room < needed:
             self._room = needed * 5 // 4 // 16 * 16 + PAD
+            if self.residency is not None:
+                self.residency.forget(self._arrays.values())
             self._arrays = {name: aligned(self._room, self.dtype) for name in self._arrays}
 
     def shift(self, array: str) -> tuple[int, int, int]:
@@ -115,6 +120,11 @@ class GridArrays(Store):
 
     def array(self, name: str) -> np.ndarray:
         """Return a flat array, four values a point."""
+        array = self.kept(name)
+        return array if self.residency is None else self.residency.on_host(array)
+
+    def kept(self, name: str) -> np.ndarray:
+        """Return the memory of an array, whose newest values may be on a device."""
         try:
             return self._arrays[name]
         except KeyError:
@@ -129,7 +139,10 @@ class GridArrays(Store):
     def clear(self, *names: str) -> None:
         """Zero arrays."""
         for name in names:
-            tiles.clear_grid(self.array(name), len(self.blocks))
+            if self.residency is None:
+                tiles.clear_grid(self.kept(name), len(self.blocks))
+            else:
+                self.residency.cleared(self.kept(name))
 
     def positions(self, shift: tuple[int, int, int] = NODES) -> np.ndarray:
         """Return the points of a shift [m], shape (64 count, 3)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -37,6 +38,9 @@ from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.columns import ALWAYS
 from mpm_nodes.solver.contact_forces import refuse_untold_contacts, volumes_of_nodes
+from mpm_nodes.solver.device.choice import chosen_device
+from mpm_nodes.solver.device.loops import written_by
+from mpm_nodes.solver.device.residency import Device, Residency
 from mpm_nodes.solver.drains import drain
 from mpm_nodes.solver.emission import material_indices
 from mpm_nodes.solver.exchanges import exchange_goals
@@ -89,6 +93,7 @@ class SubstepSolver:
         registry: Stages and presets that `substeps` may name; None takes the shared ones.
         clock: The shot's, which emitters, colliders and keys ask; None where all times are simulated seconds.
         team: The ranks that share the simulation, each of which makes its own solver with the same arguments; None: there is one.
+        device: What loops run on: "cpu", "cuda", "auto", or a device.
 
     Raises:
         MpmNodesError: The graph, a material or the particles cannot be used; the message says why.
@@ -113,6 +118,7 @@ class SubstepSolver:
         registry: Registry | None = None,
         clock: Clock | None = None,
         team: Team | None = None,
+        device: Device | str = "cpu",
     ) -> None:
         clock = Clock() if clock is None else clock
         self.matter, remap = matter_of(particles, emitters, clock, np.dtype(dtype))
@@ -124,6 +130,9 @@ class SubstepSolver:
         place = h, origin_of(particles, walls, emitters) if origin is None else np.asarray(origin, float)
         self.stores = stores_of(self.matter, self.candidates, laws, sources, walls, place)
         self.particles.laws = laws
+        found, self.runs_on = self._device(device, team)
+        self.residency = None if found is None else Residency(found)
+        self.particles.residency = self.grid.residency = self.residency
         self.active: ActiveMask | None = None
         self.passive = PassiveMatter(self.particles)
         self.memory, self.stage_seconds = self.candidates.new_memories(), self.candidates.new_seconds()
@@ -140,6 +149,13 @@ class SubstepSolver:
         first["material"] = remap[first.get("material", np.zeros(len(particles), np.int32))]
         self._add(completed(first, particles, self.matter.materials, self.matter.dtype))
         self._emit(-math.inf, 0.0)  # what is there at the initial state
+
+    def _device(self, device: Device | str, team: Team | None) -> tuple[Device | None, str]:
+        """Return the device, None for the CPU, and why it is that."""
+        if not isinstance(device, str):
+            return device, device.name
+        laws = [law.loops.law for law in self.particles.laws]
+        return chosen_device(device, self.candidates.programs, laws, self.matter.dtype, team is not None)
 
     @property
     def particles(self) -> ParticleStore:
@@ -438,7 +454,10 @@ class SubstepSolver:
                 or step.dt >= step.time_left * (1.0 - 1e-9)
             )
             try:
-                if step.checked:
+                if self.residency is not None:
+                    with self.residency.writing(written_by(planned, self.particles, self.grid)):
+                        call()
+                elif step.checked:
                     run_checked(planned, call, {**self.stores, "memory": self.memory}, step)
                 else:
                     call()
@@ -501,7 +520,8 @@ class SubstepSolver:
     # ---------------------------------------------------------------- looking
     def snapshot(self, names: Sequence[str] | None = None, frame: float | None = None) -> Particles:
         """Return frozen particles in the order of their ids, per simulated second; see `snapshot_of`."""
-        return snapshot_of(self, names, frame)
+        with contextlib.nullcontext() if self.residency is None else self.residency.reading():
+            return snapshot_of(self, names, frame)
 
 
 def _cell_size(value: float) -> float:

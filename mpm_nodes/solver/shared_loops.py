@@ -16,16 +16,21 @@ import numpy as np
 from mpm_nodes.data import StepContext
 from mpm_nodes.graph.plan.fusion import StageRun, arguments_of, fragments_of
 from mpm_nodes.graph.plan.substeps import PlannedStage, SubstepPlan
-from mpm_nodes.kernels.composition.block import Source
+from mpm_nodes.kernels.composition.block import CompositionError, Source
 from mpm_nodes.kernels.composition.fragments import STATE, Fragment, Idle, Lanes, Measure, Nodes, Removal
 from mpm_nodes.kernels.composition.generated import ComposedLoop, composed_loop
 from mpm_nodes.kernels.composition.source import Fold, source_of
 from mpm_nodes.kernels.composition.values import LOCAL_ROWS
+from mpm_nodes.kernels.cuda.trace import TraceError
+from mpm_nodes.solver.device.loops import DeviceCall, HostCall
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.loop_sections import LOOPS, BoundCall, Course, Section, StageFragment, bind
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["SharedLoop", "alone", "shared_loop"]
+
+Call = BoundCall | DeviceCall | HostCall
+"""A loop with its arguments."""
 
 
 def shared_loop(run: StageRun, plan: SubstepPlan) -> SharedLoop:
@@ -174,16 +179,19 @@ class SharedLoop:
             given["grid"].clear(array)
         if grid is not None:
             for array in course.adds:
-                grid.halo.open(grid.array(array))
+                grid.halo.open(grid.kept(array))
         if particles is not None and particles.count:
             _Substep(self, course, given, knobs).run()
         elif particles is not None and particles.share.several:
             for member, removal in course.removals:  # a rank without particles answers the others all the same
                 removal.mark(particles, given.get("step"), **knobs[member.id])
         if grid is not None:
-            grid.halo.sum(*(grid.array(array) for array in course.scatters))
+            grid.halo.sum(*(grid.kept(array) for array in course.scatters))
         for update in course.updates:
-            update.update(grid, given.get("step"))
+            if update.on_device is not None and grid is not None and grid.residency is not None:
+                update.on_device(grid.residency, grid, given.get("step"))
+            else:
+                update.update(grid, given.get("step"))
 
     def fragments(self, member: PlannedStage, knobs: Mapping[str, Any]) -> tuple[Fragment, ...]:
         """Return the fragments of a stage; equal knobs give the same objects."""
@@ -342,14 +350,14 @@ class _Substep:
         return False
 
     # ---------------------------------------------------------------- composed loops
-    def _calls(self, section: Section, kept: _Kept) -> list[BoundCall | None]:
+    def _calls(self, section: Section, kept: _Kept) -> list[Call | None]:
         """Return the call of each material's loop, or the one for all particles; None where nothing fits a law."""
         calls = self.particles.bound.get((section, kept))
         if calls is None:
             calls = self.particles.bound[section, kept] = list(self._bound(section, kept))
         return calls
 
-    def _bound(self, section: Section, kept: _Kept) -> Iterator[BoundCall | None]:
+    def _bound(self, section: Section, kept: _Kept) -> Iterator[Call | None]:
         loop, particles = self.loop, self.particles
         by_law = loop.measured is not None or self.course.by_law
         for material, segments in particles.runs() if by_law else ((None, particles.ranges),):
@@ -358,6 +366,14 @@ class _Substep:
             if not fitting:
                 yield None
                 continue
-            fragments = [part.fragment for part in fitting]
-            composed = loop.composed(law if section.of_law else None, fragments, particles.table, kept.inner, self.course.fold)
-            yield bind(composed, fitting, material, segments, (particles, self.grid), kept.local)
+            law = law if section.of_law else None
+            stores, fold = (particles, self.grid), self.course.fold
+            if particles.residency is not None:
+                try:
+                    yield DeviceCall(particles.residency, law, fitting, material, segments, stores, kept.local, fold)
+                    continue
+                except (CompositionError, TraceError):
+                    pass  # it runs on the CPU; `explain` says why
+            composed = loop.composed(law, [part.fragment for part in fitting], particles.table, kept.inner, fold)
+            call = bind(composed, fitting, material, segments, stores, kept.local)
+            yield call if particles.residency is None else HostCall(particles.residency, composed.source, call, stores)

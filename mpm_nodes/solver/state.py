@@ -9,6 +9,7 @@ precision does not depend on the distance from the origin and slow creep is not 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -23,6 +24,7 @@ from mpm_nodes.kernels.transfers.places import Placement
 from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.blocks import grouped
 from mpm_nodes.solver.bound_law import BoundLaw
+from mpm_nodes.solver.device.residency import Residency
 from mpm_nodes.solver.restored import refuse_unsound
 from mpm_nodes.solver.rows import RowMemory, close_up
 from mpm_nodes.solver.sorting import order_of
@@ -62,6 +64,7 @@ class ParticleStore(Store):
         next_id: Identity of the next particle that comes.
         travelled: How far particles and plates may have moved towards each other since particles' sides were found [m].
         share: This rank's part of the simulation (`ranks.share.Share` where it runs on several).
+        residency: Where the arrays are in a solve on a device, None without one.
     """
 
     domain = PARTICLES
@@ -109,6 +112,7 @@ class ParticleStore(Store):
         self.generation = next(_layouts)
         self.next_id = 0
         self.share: SingleRank = SINGLE_RANK
+        self.residency: Residency | None = None
 
     # ---------------------------------------------------------------- what kernels see
     @property
@@ -119,10 +123,20 @@ class ParticleStore(Store):
     @property
     def offset(self) -> np.ndarray:
         """Fixed-point offsets, three rows."""
-        return self._memory.offset
+        return self._here(self._memory.offset)
 
     def array(self, name: str) -> np.ndarray:
         """Return the flat rows of an attribute, row r at [r * stride : r * stride + count]."""
+        return self._here(self.kept(name))
+
+    def _here(self, array: np.ndarray) -> np.ndarray:
+        """Return an array with its values of now on the host."""
+        return array if self.residency is None else self.residency.on_host(array)
+
+    def kept(self, name: str) -> np.ndarray:
+        """Return the memory of an attribute, or of the offsets for "position", whose newest values may be on a device."""
+        if name == "position":
+            return self._memory.offset
         try:
             return self._memory.arrays[name]
         except KeyError:
@@ -138,7 +152,7 @@ class ParticleStore(Store):
 
     def optional(self, name: str) -> np.ndarray:
         """Return the rows of an attribute, or an empty array of the solve's float type when nobody brought it."""
-        return self._memory.arrays.get(name, np.empty(0, self.dtype))
+        return self.array(name) if name in self._memory.arrays else np.empty(0, self.dtype)
 
     def geometry(self) -> Placement:
         """Return where the particles are, as transfer kernels take it."""
@@ -384,8 +398,21 @@ class ParticleStore(Store):
 
     def reserve(self, count: int) -> None:
         """Make room for `count` particles."""
-        if self._memory.reserve(count, self.count):
-            self.bound.clear()
+        with self._moved():
+            if self._memory.reserve(count, self.count):
+                self.bound.clear()
+
+    @contextlib.contextmanager
+    def _moved(self) -> Iterator[None]:
+        """Have all rows on the host while they move in memory."""
+        if self.residency is None:
+            yield
+            return
+        arrays = [self._memory.offset, *self._memory.arrays.values()]
+        for array in arrays:
+            self.residency.on_host(array)
+        yield
+        self.residency.forget(arrays)
 
     def _place(self, position: np.ndarray) -> None:
         """Set all positions; the block table is rewritten only when a particle leaves its tile."""
@@ -417,8 +444,9 @@ class ParticleStore(Store):
     # ---------------------------------------------------------------- sorting
     def sort(self) -> None:
         """Sort by (block, material, cell); stable, so equal input gives equal output for any number of threads."""
-        order = order_of(self)
-        self._memory.move(order.source, order.home, self.count, self.shift, self.stale)
+        with self._moved():
+            order = order_of(self)
+            self._memory.move(order.source, order.home, self.count, self.shift, self.stale)
         self.block_coord, self.block_body, self.block_start = order.coord, order.body, order.start
         self.segments = order.segments
         self.drift, self.sorted, self.sort_age = 2.0, True, 0

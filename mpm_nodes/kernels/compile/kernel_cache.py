@@ -103,7 +103,7 @@ class KernelCache(_Cache):
         self._settle(sig, data)
         try:
             if not (data.lifted or data.library.has_dynamic_globals):
-                _write(path, serialize.dumps(data._reduce()))
+                write_whole(path, serialize.dumps(data._reduce()))
         finally:
             self._unlock(path)
 
@@ -181,7 +181,7 @@ def _read(path: Path) -> Any:
         return None
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes) -> None:
     """Put a file in its place at once, or not at all where the folder cannot be written."""
     temporary = None
     try:

@@ -152,6 +152,7 @@ class Run(Fragment):
         largest: Names of the columns of `largest`, of which it fills row `row`.
         gathers: Grid arrays that it reads.
         scatters: Grid arrays that it adds to.
+        device: Function of `kernels.cuda` that does the same to one particle on a GPU; "": it has no form there.
     """
 
     body: Callable[..., Any]
@@ -160,6 +161,7 @@ class Run(Fragment):
     largest: tuple[str, ...] = ()
     gathers: frozenset[str] = frozenset()
     scatters: frozenset[str] = frozenset()
+    device: str = ""
 
     @functools.cached_property
     def parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -262,12 +264,14 @@ class Nodes(Fragment):
         into: Grid array that takes its place; it is left in another state.
         factor: Name of the number that what would go to `source` is multiplied by.
         update: Called as update(grid, step) after the loop.
+        on_device: Called as on_device(residency, grid, step) instead where the grid is on a device; None: `update` runs on the CPU.
     """
 
     source: str
     into: str
     factor: str
     update: Callable[..., None]
+    on_device: Callable[..., None] | None = None
 
 
 @dataclass(frozen=True)

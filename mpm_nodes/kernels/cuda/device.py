@@ -1,0 +1,114 @@
+"""An NVIDIA GPU as a solve sees it: memory, copies and launches in order on one stream."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import MpmNodesError
+from mpm_nodes.kernels.cuda.compiler import cubin
+from mpm_nodes.kernels.cuda.loop import THREADS
+
+__all__ = ["CudaDevice", "open_device"]
+
+INSTALL = "pip install 'mpm-nodes[cuda]'"
+
+
+def open_device() -> CudaDevice:
+    """Return the first GPU of this machine; `CUDA_VISIBLE_DEVICES` says which that is.
+
+    Raises:
+        MpmNodesError: There is none, or what talks to it is not installed.
+    """
+    try:
+        import cuda.core  # noqa: F401
+        from cuda.bindings import nvrtc
+
+        nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError) as error:
+        raise MpmNodesError(f"device cuda: {error}; install what talks to the GPU: {INSTALL}") from error
+    try:
+        return CudaDevice()
+    except Exception as error:  # the driver is missing, too old, or does not find a GPU: each has errors of its own
+        raise MpmNodesError(f"device cuda: this machine shows no NVIDIA GPU ({error}); use device cpu") from error
+
+
+class CudaDevice:
+    """See `solver.device.residency.Device`. Everything runs in order on a stream of its own.
+
+    Args:
+        number: Which GPU.
+    """
+
+    def __init__(self, number: int = 0) -> None:
+        from cuda.core import Device
+
+        self._device = Device(number)
+        self._device.set_current()
+        self._stream = self._device.create_stream()
+        self.arch = f"sm_{self._device.arch}"
+        self.name = str(self._device.name)
+
+    @property
+    def memory(self) -> int:
+        """Free bytes."""
+        from cuda.bindings import driver
+
+        _, free, _ = driver.cuMemGetInfo()
+        return int(free)
+
+    def allocate(self, nbytes: int) -> Any:
+        """Return a buffer of so many bytes.
+
+        Raises:
+            MpmNodesError: There is not so much memory.
+        """
+        try:
+            return self._device.allocate(max(nbytes, 16), stream=self._stream)
+        except Exception as error:
+            free = self.memory >> 20
+            raise MpmNodesError(
+                f"{self.name}: {nbytes >> 20} MiB do not fit into the {free} MiB that are free ({error}); take fewer particles, "
+                "or device cpu"
+            ) from error
+
+    def upload(self, buffer: Any, array: np.ndarray) -> None:
+        """Copy an array to a buffer; the array may change afterwards."""
+        from cuda.bindings import driver
+
+        self._checked(driver.cuMemcpyHtoDAsync(int(buffer.handle), array.ctypes.data, array.nbytes, self._stream.handle))
+
+    def download(self, buffer: Any, array: np.ndarray) -> None:
+        """Copy a buffer to an array, behind all that was launched."""
+        from cuda.bindings import driver
+
+        self._checked(driver.cuMemcpyDtoHAsync(array.ctypes.data, int(buffer.handle), array.nbytes, self._stream.handle))
+        self._checked(driver.cuStreamSynchronize(self._stream.handle))
+
+    def clear(self, buffer: Any, nbytes: int) -> None:
+        """Set bytes to zero."""
+        from cuda.bindings import driver
+
+        self._checked(driver.cuMemsetD8Async(int(buffer.handle), 0, nbytes, self._stream.handle))
+
+    @functools.cache  # noqa: B019
+    def kernel(self, text: str, name: str) -> Any:
+        """Return a compiled kernel of a source."""
+        from cuda.core import ObjectCode
+
+        return ObjectCode.from_cubin(cubin(text, self.arch)).get_kernel(name)
+
+    def launch(self, kernel: Any, blocks: int, arguments: list[Any]) -> None:
+        """Run a kernel: buffers, `numpy.int32` and `numpy.float32`."""
+        from cuda.core import LaunchConfig, launch
+
+        launch(self._stream, LaunchConfig(grid=blocks, block=THREADS), kernel, *arguments)
+
+    def _checked(self, answer: tuple[Any, ...]) -> None:
+        if int(answer[0]):
+            raise MpmNodesError(
+                f"{self.name}: {answer[0].name}; the GPU does not go on. The frames so far are whole: resume the cook, or take "
+                "device cpu"
+            )

@@ -1,0 +1,1 @@
+"""Solves on a GPU: where arrays are, and loops that run there."""

@@ -1,0 +1,89 @@
+"""Which device a solve runs on, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.data import ATTRIBUTES, MpmNodesError
+from mpm_nodes.graph.plan.fusion import FusedStage, fragments_of
+from mpm_nodes.graph.plan.substeps import SubstepPlan
+from mpm_nodes.kernels.composition.block import CompositionError
+from mpm_nodes.kernels.composition.fragments import Gather, Scatter
+from mpm_nodes.kernels.composition.source import Fold
+from mpm_nodes.kernels.cuda.loop import loop_kernel
+from mpm_nodes.kernels.cuda.trace import TraceError
+from mpm_nodes.solver.device.residency import Device
+from mpm_nodes.solver.loop_sections import LOOPS
+
+__all__ = ["chosen_device", "obstacles"]
+
+
+def chosen_device(
+    choice: str, programs: Sequence[Any], laws: Sequence[Any], dtype: Any, several: bool
+) -> tuple[Device | None, str]:
+    """Return the device to run on, None for the CPU, and with "auto" why it is that.
+
+    Args:
+        choice: "cpu", "cuda" or "auto": the GPU where there is one that can.
+        programs: The candidates of the solve (`solver.program.Program`).
+        laws: Laws of its materials (`materials.contract.Law`).
+        dtype: Its float type.
+        several: Whether several ranks share it.
+
+    Raises:
+        MpmNodesError: A GPU is asked for, and there is none, or the solve cannot run on it.
+    """
+    if choice == "cpu":
+        return None, ""
+    from mpm_nodes.kernels.cuda.device import open_device
+
+    try:
+        refuse(programs, laws, dtype, several)
+        device = open_device()
+    except MpmNodesError as error:
+        if choice == "cuda":
+            raise
+        return None, f"the solve runs on the CPU: {str(error).removeprefix('solve.device: ')}"
+    return device, f"the solve runs on {device.name}"
+
+
+def refuse(programs: Sequence[Any], laws: Sequence[Any], dtype: Any, several: bool) -> None:
+    """Refuse a solve that cannot run on a GPU.
+
+    Raises:
+        MpmNodesError: With the reason.
+    """
+    if np.dtype(dtype) != np.float32:
+        raise MpmNodesError("solve.device: double precision runs on the CPU only; set precision to single, or device to cpu")
+    if several:
+        raise MpmNodesError("solve.device: ranks share a simulation on CPUs only; set device to cpu, or cook without --ranks")
+    for program in programs:
+        others = {name for planned in program.unfused.stages for name in planned.domains} - {"particles", "grid", "colliders"}
+        found = "they are implicit" if program.implicit else f"they solve for {', '.join(sorted(others))}" if others else ""
+        found = found or next(iter(obstacles(program.plan, laws)), "")
+        if found:
+            raise MpmNodesError(f"solve.device: these substeps do not run on a GPU yet: {found}; set device to cpu")
+
+
+def obstacles(plan: SubstepPlan, laws: Sequence[Any]) -> list[str]:
+    """Return why loops between particles and grid cannot run on a GPU; other stages may run on the CPU in between."""
+    found = []
+    for planned in plan.stages:
+        members = planned.members if isinstance(planned, FusedStage) else (planned,)
+        brought = [f for member in members for f in fragments_of(member)]
+        if not any(isinstance(f, (Gather, Scatter)) for f in brought):
+            continue
+        folds = [f for f in brought if hasattr(f, "into")]
+        fold = Fold(folds[0].source, folds[0].into, folds[0].factor) if folds else None
+        for law in laws:
+            try:
+                loop_kernel(
+                    law, [f for f in brought if isinstance(f, LOOPS) and f.fits(law)], {**ATTRIBUTES, **law.fields}, (), fold
+                )
+            except (CompositionError, TraceError) as error:
+                found.append(f"{planned.id}: {error}")
+                break
+    return found

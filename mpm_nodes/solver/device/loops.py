@@ -1,0 +1,153 @@
+"""A shared loop on the device, bound to the arrays of a solve: the counterpart of `loop_sections.BoundCall`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mpm_nodes.kernels.composition.block import Source
+from mpm_nodes.kernels.composition.lane_loop import FACTORS
+from mpm_nodes.kernels.composition.source import Fold
+from mpm_nodes.kernels.cuda.loop import Kernel, header, loop_kernel
+from mpm_nodes.solver.device.residency import Residency
+
+__all__ = ["DeviceCall", "HostCall", "divide_by_mass", "written_by"]
+
+
+class DeviceCall:
+    """A loop with its arguments, for as long as the arrays lie where they are.
+
+    Args:
+        residency: Where arrays are.
+        law: The law, or None where no fragment depends on it.
+        parts: The fragments with their stages (`loop_sections.StageFragment`).
+        material: The material whose particles it is for, or None for those of all.
+        segments: Their (begin, end, block) runs.
+        stores: Particles and grid.
+        local: Attributes that only live inside the loop.
+        fold: Where scatters go that are not to have a grid array of their own.
+
+    Raises:
+        CompositionError: A fragment has no form on a GPU.
+        TraceError: Its body does something that has none.
+    """
+
+    def __init__(
+        self,
+        residency: Residency,
+        law: Any,
+        parts: Sequence[Any],
+        material: Any,
+        segments: np.ndarray,
+        stores: tuple[Any, Any],
+        local: Collection[str],
+        fold: Fold | None,
+    ) -> None:
+        self.residency, self.parts, self.material, self.stores = residency, parts, material, stores
+        particles, grid = stores
+        factors = FACTORS & set(particles.names)
+        self.kernel: Kernel = loop_kernel(law, [p.fragment for p in parts], particles.table, local, fold, factors)
+        self.compiled = residency.device.kernel(header() + self.kernel.text, "particles")
+        self.runs = len(segments)
+        self.largest = np.zeros(len(self.kernel.found), np.uint32)
+        self.numbers: dict[str, Any] = {
+            "stride": np.int32(particles.stride),
+            "shift": np.int32(particles.shift),
+            "inverse_unit": np.float32(1.0 / particles.unit),
+            "cell_size": np.float32(particles.h),
+        }
+        own = {"segments": segments, "largest": self.largest}
+        if material is not None:
+            own["coefficients"] = np.asarray(material.coefficients, np.float32)
+        if "tile_slot" in self.kernel.types:
+            grid.check()
+            own["tile_slot"] = grid.particle_tiles()
+        self.own = {name: self._own(np.ascontiguousarray(own[name])) for name in self.kernel.types if name in own}
+
+    def _own(self, array: np.ndarray) -> Any:
+        buffer = self.residency.device.allocate(array.nbytes)
+        self.residency.device.upload(buffer, array)
+        return buffer
+
+    def __call__(self, particles: Any, step: Any, knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+        """Run the loop in a substep; returns its largest values by name."""
+        kernel, residency = self.kernel, self.residency
+        numbers = dict(self.numbers)
+        if "dt" in kernel.types:
+            numbers["dt"] = np.float32(step.dt)
+        for (member, fragment), given in zip(self.parts, kernel.given, strict=True):
+            if given:
+                values = knobs.get(member.id, {})
+                if fragment.arguments is not None:
+                    values = fragment.arguments(self.material, particles, step, **values)
+                numbers |= {argument: np.float32(values[name]) for name, argument in given.items()}
+        device = residency.device
+        if kernel.found:
+            device.clear(self.own["largest"], self.largest.nbytes)
+        device.launch(self.compiled, self.runs, [numbers[name] if name in numbers else self.buffer(name) for name in kernel.types])
+        if not kernel.found:
+            return {}
+        device.download(self.own["largest"], self.largest)
+        values = self.largest.view(np.float32).tolist()
+        return {name: math.inf if value > 2.9e38 else value for (_, name), value in zip(kernel.found, values, strict=True)}
+
+    def buffer(self, name: str) -> Any:
+        """Return the buffer of an argument."""
+        if name in self.own:
+            return self.own[name]
+        kernel, (particles, grid) = self.kernel, self.stores
+        column = kernel.columns.get(name)
+        array = grid.kept(name.removeprefix("grid_")) if column is None else particles.kept(column)
+        # what is written may be written in part, for particles of one material: it is read, too
+        return self.residency.on_device(array, write=name in kernel.writes)
+
+
+class HostCall:
+    """A loop of the CPU in a solve on a device: its arrays are brought to the host before.
+
+    Args:
+        residency: Where arrays are.
+        source: What the loop was composed from.
+        call: The loop (`loop_sections.BoundCall`).
+        stores: Particles and grid.
+    """
+
+    def __init__(
+        self, residency: Residency, source: Source, call: Callable[..., dict[str, float]], stores: tuple[Any, Any]
+    ) -> None:
+        self.residency, self.call = residency, call
+        particles, grid = stores
+        columns = [name for name in source.columns.values() if name in particles.names]
+        self.arrays = [particles.kept(name) for name in ("position", *columns)]
+        self.arrays += [grid.kept(name.removeprefix("grid_")) for name in source.names if name.startswith("grid_")]
+
+    def __call__(self, particles: Any, step: Any, knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+        """Run the loop in a substep; returns its reductions by name."""
+        for array in self.arrays:
+            self.residency.on_host(array)
+        return self.call(particles, step, knobs)
+
+
+def divide_by_mass(residency: Residency, grid: Any, step: Any) -> None:
+    """Write v* = p* / m + dt g where "momentum" holds p* = m v + dt f already; see `transfers.motion`."""
+    kernel = residency.device.kernel(header(), "divide_by_mass")
+    momentum, velocity = grid.kept("momentum"), grid.kept("velocity")
+    nodes = 64 * grid.count
+    gravity = [np.float32(g) for g in step.gravity]
+    buffers = [residency.on_device(momentum), residency.on_device(velocity, write=True, read=False)]
+    arguments = [*buffers, np.int32(nodes), np.float32(step.dt), *gravity, np.float32(grid.least_mass)]
+    residency.device.launch(kernel, -(-nodes // 128), arguments)
+
+
+def written_by(planned: Any, particles: Any, grid: Any) -> list[np.ndarray]:
+    """Return the arrays of a planned stage's declared writes."""
+    arrays = []
+    for domain, name in planned.writes:
+        if domain == "particles" and name in ("position", *particles.names):
+            arrays.append(particles.kept(name))
+        elif domain == "grid" and name in grid.fields:
+            arrays.append(grid.kept(grid.fields[name].array))
+    return arrays

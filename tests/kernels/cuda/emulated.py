@@ -1,0 +1,72 @@
+"""A device that is none: kernels as they stand, run by a CPU's compiler, with buffers of its own so that a missing copy shows."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+HEADER = Path(__file__).with_name("emulated.h")
+COMPILER = shutil.which("g++") or shutil.which("clang++")
+THREADS = 128
+
+
+class Emulated:
+    """See `solver.device.residency.Device`.
+
+    Args:
+        folder: Where compiled kernels are kept.
+    """
+
+    name, memory = "emulated", 1 << 40
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.launches: dict[str, int] = {}
+
+    def allocate(self, nbytes: int) -> np.ndarray:
+        """Return a buffer that holds no number."""
+        return np.full(nbytes, 0xFF, np.uint8)
+
+    def upload(self, buffer: np.ndarray, array: np.ndarray) -> None:
+        """Copy an array to a buffer."""
+        buffer[:] = array.view(np.uint8).ravel()
+
+    def download(self, buffer: np.ndarray, array: np.ndarray) -> None:
+        """Copy a buffer to an array."""
+        array.view(np.uint8).ravel()[:] = buffer
+
+    def clear(self, buffer: np.ndarray, nbytes: int) -> None:
+        """Set bytes to zero."""
+        buffer[:nbytes] = 0
+
+    @functools.cache  # noqa: B019
+    def kernel(self, text: str, name: str) -> Any:
+        """Compile a kernel, or load what was compiled of the same source."""
+        source = f"{HEADER.read_text()}\n{text}\nEMULATE({name})\n"
+        library = self.folder / f"{hashlib.sha256(source.encode()).hexdigest()[:16]}.so"
+        if not library.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            library.with_suffix(".cpp").write_text(source)
+            command = [COMPILER, "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-o", str(library)]
+            done = subprocess.run([*command, str(library.with_suffix(".cpp"))], capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr[:4000]
+        return name, ctypes.CDLL(str(library)).launch
+
+    def launch(self, kernel: Any, blocks: int, arguments: list[Any]) -> None:
+        """Run a kernel."""
+        name, function = kernel
+        self.launches[name] = self.launches.get(name, 0) + 1
+        values = [ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else _number(a) for a in arguments]
+        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
+        function(pointers, blocks, THREADS)
+
+
+def _number(value: Any) -> Any:
+    return ctypes.c_int(value) if isinstance(value, np.int32) else ctypes.c_float(value)

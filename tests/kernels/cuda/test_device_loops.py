@@ -1,0 +1,109 @@
+"""Solves whose loops run as kernels for GPUs, here compiled for the CPU: the same numbers to rounding."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mpm_nodes.data import MpmNodesError, Transfer
+
+sys.path.append(str(Path(__file__).parents[2] / "solver"))
+import fusion_scenes as scenes
+from emulated import COMPILER, Emulated
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
+
+
+@pytest.fixture(scope="session")
+def device_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("device")
+
+
+def both_ways(folder, laws, scene="free", substeps=6, recipe="explicit_apic", keep=False):
+    """Return attributes of a scene on the CPU and on the device, what rounding allows, and the device."""
+    around = scenes.surroundings(laws) if scene == "surrounded" else scenes.SCENES[scene]
+    device = Emulated(folder)
+    here, there = (scenes.solver(laws, recipe, **around, **each) for each in ({}, {"device": device}))
+    allowed = scenes.rounding(here, substeps, scenes.DT)
+    for number in range(substeps):
+        for run in (here, there):
+            run.step(scenes.DT, keep=keep or number == substeps - 1)
+    return scenes.attributes(here), scenes.attributes(there), allowed, device
+
+
+def check(here, there, allowed):
+    """Hold attributes to what rounding allows; those that no arithmetic touches are the same."""
+    assert here.keys() == there.keys()
+    for name, values in here.items():
+        assert values.shape == there[name].shape, name
+        apart = float(np.abs(values.astype(float) - there[name]).max(initial=0.0))
+        assert apart <= scenes.WITHIN * allowed.get(name, 0.0), name
+
+
+@pytest.mark.parametrize("laws", scenes.MIXTURES.values(), ids=scenes.MIXTURES)
+def test_laws_move_as_on_the_cpu(laws, device_folder):
+    here, there, allowed, device = both_ways(device_folder, laws)
+    check(here, there, allowed)
+    assert device.launches == {"particles": 2 * 6 * len(laws), "divide_by_mass": 6}
+
+
+@pytest.mark.parametrize("scene", [name for name in scenes.SCENES if name != "free"])
+def test_what_comes_between_loops_is_seen_on_both_sides(scene, device_folder):
+    """Bodies, walls, a stream and a deleting side run on the CPU between loops: no value is stale on either side."""
+    check(*both_ways(device_folder, scenes.MIXED, scene, substeps=8)[:3])
+
+
+@pytest.mark.parametrize("kernel", ["quadratic", "cubic"])
+@pytest.mark.parametrize("transfer", [Transfer.APIC.value, Transfer.FLIP.value])
+def test_transfers_move_as_on_the_cpu(kernel, transfer, device_folder):
+    recipe = scenes.preset(kernel=kernel, transfer=transfer)
+    check(*both_ways(device_folder, ("fixed_corotated",), recipe=recipe)[:3])
+
+
+def test_what_stays_on_the_device_is_not_copied(device_folder):
+    """Without bodies nothing but the reductions leaves the device between two sorts, and nothing goes there."""
+    run = scenes.solver(("neo_hookean",), device=Emulated(device_folder))
+    for number in range(6):
+        run.step(scenes.DT, keep=False)
+        if number == 1:
+            before = list(run.residency.moved)
+    assert run.residency.moved == before
+    run.snapshot(["velocity", "deformation"])
+    down = run.residency.moved[1] - before[1]
+    assert down > 0
+    assert run.residency.moved[0] == before[0]
+    run.step(scenes.DT, keep=False)
+    assert run.residency.moved[0] == before[0], "looking does not change what the device has"
+
+
+def test_a_barrier_that_some_threads_miss_is_told(device_folder, capfd):
+    """The stand-in notices what would hang on a GPU."""
+    import subprocess
+
+    text = 'extern "C" void wrong(int n) { if (threadIdx.x < n) __syncthreads(); else __syncwarp(); }'
+    Emulated(device_folder).kernel(text, "wrong")
+    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import numpy as np; from pathlib import Path; "
+    code += f"from emulated import Emulated; d = Emulated(Path({str(device_folder)!r})); "
+    code += f"d.launch(d.kernel({text!r}, 'wrong'), 1, [np.int32(5)])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "a barrier that not all threads reach" in done.stderr
+
+
+def test_solves_that_cannot_run_there_are_refused():
+    for options, text in (
+        ({"dtype": np.float64}, "double precision runs on the CPU only"),
+        ({"substeps": "implicit_apic"}, "they are implicit"),
+    ):
+        with pytest.raises(MpmNodesError, match=text):
+            scenes.solver(("neo_hookean",), device="cuda", **options)
+
+
+def test_auto_says_why_it_takes_the_cpu():
+    run = scenes.solver(("neo_hookean",), device="auto")
+    assert run.residency is None or run.runs_on.startswith("the solve runs on ")
+    if run.residency is None:
+        assert run.runs_on.startswith("the solve runs on the CPU: ")
