@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from mpm_nodes.data import MpmNodesError, Transfer
-
-sys.path.append(str(Path(__file__).parents[2] / "solver"))
-import fusion_scenes as scenes
-from emulated import COMPILER, Emulated
+from tests.kernels.cuda.emulated import COMPILER, Emulated
+from tests.solver import fusion_scenes as scenes
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
@@ -77,20 +72,6 @@ def test_what_stays_on_the_device_is_not_copied(device_folder):
     assert run.residency.moved[0] == before[0]
     run.step(scenes.DT, keep=False)
     assert run.residency.moved[0] == before[0], "looking does not change what the device has"
-
-
-def test_a_barrier_that_some_threads_miss_is_told(device_folder, capfd):
-    """The stand-in notices what would hang on a GPU."""
-    import subprocess
-
-    text = 'extern "C" void wrong(int n) { if (threadIdx.x < n) __syncthreads(); else __syncwarp(); }'
-    Emulated(device_folder).kernel(text, "wrong")
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import numpy as np; from pathlib import Path; "
-    code += f"from emulated import Emulated; d = Emulated(Path({str(device_folder)!r})); "
-    code += f"d.launch(d.kernel({text!r}, 'wrong'), 1, [np.int32(5)])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode != 0
-    assert "a barrier that not all threads reach" in done.stderr
 
 
 def test_solves_that_cannot_run_there_are_refused():
