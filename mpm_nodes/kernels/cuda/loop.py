@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -26,7 +26,8 @@ __all__ = ["THREADS", "Kernel", "header", "loop_kernel"]
 
 THREADS = 128
 """Threads of a thread block, as in `transfers.cuh`."""
-_TYPES = {"real": "float", "int": "int"}
+_TYPES = {"real": "float", "int32": "int"}
+"""Of columns. What is computed with is float: integers that laws and stages choose by are small."""
 
 
 @functools.cache
@@ -64,6 +65,7 @@ def loop_kernel(
     local: Collection[str] = (),
     fold: Fold | None = None,
     factors: Collection[str] = (),
+    plain: Sequence[Mapping[str, Any]] = (),
 ) -> Kernel:
     """Return the kernel of a loop.
 
@@ -74,12 +76,14 @@ def loop_kernel(
         local: Attributes that only live inside the loop.
         fold: Where scatters go that are not to have a grid array of their own.
         factors: Those of `FACTORS` that the solve has; others are 1.
+        plain: For each fragment, values of the knobs that its body may branch by; they are the same in every substep.
 
     Raises:
         CompositionError: A fragment has no form on a GPU.
         TraceError: Its body does something that has none.
     """
     loop = _Loop(law, fragments, table, frozenset(local), fold, frozenset(factors))
+    loop.plain = list(plain) or [{} for _ in fragments]
     for number, fragment in enumerate(fragments):
         loop.add(number, fragment)
     return loop.written()
@@ -101,12 +105,14 @@ class _Loop:
         self.loads: list[str] = []
         self.body: list[str] = []
         self.before: list[str] = []
+        self.plain: list[Mapping[str, Any]] = []
         self.known: set[str] = set()
         self.changed: dict[str, None] = {}
         self.shared: dict[str, None] = {}
         self.nodes = 0
-        self.target, self.scale = "", ""  # of the scatter at the end
+        self.targets: dict[str, str] = {}  # of the scatter at the end: "momentum" and "stress", and where each goes
         self.gives: dict[str, str] = {}
+        self.scale = ""
         self.argument("segments", "const long long*")
         self.argument("stride", "int")
 
@@ -130,6 +136,8 @@ class _Loop:
         argument = f"{column_name(name)}_rows"
         self.kernel.columns[argument] = name
         (self.kernel.writes if write else self.kernel.reads).add(argument)
+        if self.table[name].kind not in _TYPES:
+            raise CompositionError(f"'{name}' has 64-bit integers, which loops for a GPU do not have; it runs on the CPU")
         self.argument(argument, f"{_TYPES[self.table[name].kind]}*")
         return argument
 
@@ -138,7 +146,7 @@ class _Loop:
         values = column_name(name)
         if name not in self.known:
             self.known.add(name)
-            self.loads.append(f"{_TYPES[self.table[name].kind]} {values}[{self.table[name].rows}];")
+            self.loads.append(f"float {values}[{self.table[name].rows}];")
         return values
 
     def load(self, name: str) -> str:
@@ -157,10 +165,8 @@ class _Loop:
         self.changed[name] = None
         return self.declare(name)
 
-    def symbols(self, name: str, fragment: Fragment) -> Any:
+    def symbols(self, name: str) -> Any:
         """Return an attribute as what is traced: a number, or a tuple of one for each row."""
-        if self.table[name].kind != "real":
-            raise self.refused(fragment, f"computes with '{name}', whose values are integers")
         values = self.load(name)
         each = tuple(named(f"{values}[{r}]") for r in range(self.table[name].rows))
         return each if len(each) > 1 else each[0]
@@ -169,7 +175,7 @@ class _Loop:
     def add(self, number: int, fragment: Fragment) -> None:
         """Add what a fragment does."""
         waiting = {*self.gives.values(), "position"} & set(getattr(fragment, "writes", ()))
-        if self.target and waiting:
+        if self.targets and waiting:
             raise self.refused(fragment, f"changes {', '.join(sorted(waiting))} behind a scatter")
         if isinstance(fragment, Lanes) and not isinstance(fragment, Rounds):
             self.add_lanes(number, fragment)
@@ -185,7 +191,7 @@ class _Loop:
     def add_lanes(self, number: int, fragment: Lanes) -> None:
         if fragment.sums or fragment.precise:
             raise self.refused(fragment, "sums in double precision")
-        results = fragment.body(*(self.value(number, fragment, name) for name in self.signature(fragment.body, fragment)))
+        results = fragment.body(*self.arguments(number, fragment, fragment.body))
         count = len(fragment.writes) + len(fragment.largest)
         each = dict(zip((*fragment.writes, *fragment.largest), results if count > 1 else (results,), strict=True))
         computed: dict[str, Symbol] = {}
@@ -201,32 +207,39 @@ class _Loop:
             computed[f"new_{len(copies)}"] = each[name]
             copies.append(self.take_largest(number, name, f"new_{len(copies)}"))
         lines = [f"float {', '.join(computed)};", *statements(computed), *copies]
+        if fragment.guard is not None:
+            needed = fragment.guard(*self.arguments(number, fragment, fragment.guard))
+            lines = ["bool needed;", *statements({"needed": needed}), "if (needed) {", *(f"    {line}" for line in lines), "}"]
         condition = ""
-        if fragment.switch == VISCOSITY:
-            condition = f"{self.viscosity()} > 0.0f"
-        elif fragment.switch:
-            condition = f"{self.own(number, fragment.switch)} > 0.0f"
+        if fragment.switch:
+            number_of = self.viscosity() if fragment.switch == VISCOSITY else self.own(number, fragment.switch)
+            condition = f"{number_of} > 0.0f"
         self.braced(lines, condition)
 
     def braced(self, lines: Sequence[str], condition: str = "") -> None:
         head = f"if ({condition}) {{" if condition else "{"
         self.body += [head, *(f"    {line}" for line in lines), "}"]
 
-    def signature(self, function: Any, fragment: Fragment) -> list[str]:
-        parameters = inspect.signature(function).parameters.values()
-        plain = [p.name for p in parameters if p.annotation in PLAIN and p.name not in self.table]
-        if plain:
-            raise self.refused(fragment, f"branches by {', '.join(plain)}")
-        return [p.name for p in parameters]
+    def arguments(self, number: int, fragment: Fragment, function: Callable[..., Any]) -> list[Any]:
+        """Return what a function of a fragment is called with: symbols, and plain values where they may be branched by."""
+        given = []
+        for name, parameter in inspect.signature(function).parameters.items():
+            if parameter.annotation not in PLAIN or name in self.table:
+                given.append(self.value(number, fragment, name))
+            elif name in self.plain[number]:
+                given.append(self.plain[number][name])
+            else:
+                raise self.refused(fragment, f"branches by '{name}', which changes over time")
+        return given
 
     def value(self, number: int, fragment: Fragment, name: str) -> Any:
         """Return what stands for a parameter of a body."""
         if name == "law":
             return self.law.module
         if name == STATE:
-            return tuple(self.symbols(each, fragment) for each in self.law.state)
+            return tuple(self.symbols(each) for each in self.law.state)
         if name in self.table:
-            return self.symbols(name, fragment)
+            return self.symbols(name)
         if name in (SCALED, BARE):
             return self.coefficients(fragment, scaled=name == SCALED)
         if name == VISCOSITY:
@@ -247,7 +260,7 @@ class _Loop:
         given = self.argument("coefficients", "const float*")
         values = [named(f"{given}[{n}]") for n in range(len(law.names))]
         if scaled and SCALE in self.factors:
-            scale = self.symbols(SCALE, fragment)
+            scale = self.symbols(SCALE)
             values = [scale * value if n in law.stiffness else value for n, value in enumerate(values)]
         return tuple(values)
 
@@ -305,14 +318,15 @@ class _Loop:
         if self.fold is not None and target == self.fold.source:
             target, factors, negated = self.fold.into, (self.fold.factor,), True
         self.placed(fragment)
-        if self.target not in ("", target) or self.gives.keys() & set(fragment.gives):
-            raise self.refused(fragment, "scatters to a second array")
-        self.target = target
+        kinds = {"momentum": "velocity" in fragment.gives, "stress": "stress" in fragment.gives}
+        if self.gives.keys() & set(fragment.gives) or not any(kinds.values()):
+            raise self.refused(fragment, "scatters what another has scattered before")
+        self.targets.update({kind: target for kind, there in kinds.items() if there})
         self.grid(target, write=True)
         self.gives.update({name: fragment.stress if name == "stress" else name for name in fragment.gives})
         for name in self.gives.values():
             self.load(name)
-        if "stress" in fragment.gives:
+        if kinds["stress"]:
             if self.table[fragment.stress].rows != 6:
                 raise self.refused(fragment, "has a stress that is not symmetric")
             product = " * ".join([self.argument(each, "float") for each in factors] or ["1.0f"])
@@ -341,12 +355,13 @@ class _Loop:
     # ---------------------------------------------------------------- the kernel
     def written(self) -> Kernel:
         """Return the kernel."""
-        kernel, scatters = self.kernel, bool(self.target)
+        kernel, scatters = self.kernel, bool(self.targets)
         stores = []
         for name in self.changed:
             if name not in self.local:
                 rows = self.column(name, write=True)
-                stores += [f"{rows}[{r} * stride + p] = {column_name(name)}[{r}];" for r in range(self.table[name].rows)]
+                kind = "" if self.table[name].kind == "real" else "(int)"
+                stores += [f"{rows}[{r} * stride + p] = {kind}{column_name(name)}[{r}];" for r in range(self.table[name].rows)]
         particle = [*self.loads]
         if self.nodes:
             particle += ["float f[3];", f"const int cell = place<{self.nodes}>(offset, stride, shift, inverse_unit, p, f);"]
@@ -367,15 +382,14 @@ class _Loop:
             head += [*self.before, "__syncthreads();"]
         each, after = [], []
         if scatters:
-            forms = (
-                f"{self.nodes}, {_bool('velocity' in self.gives)}, {_bool('affine' in self.gives)}, {_bool('stress' in self.gives)}"
-            )
-            head += ["__shared__ __align__(16) float records[THREADS * 24];", "__shared__ int order[THREADS];"]
-            head.append(f"Sums<{forms}> sums(lane);")
+            there = ["velocity" in self.gives, "affine" in self.gives, "stress" in self.gives, len(set(self.targets.values())) > 1]
+            arrays = [f"grid_{target}" for target in dict.fromkeys(self.targets.values())]
+            forms = ", ".join([str(self.nodes), *map(_bool, there)])
+            head += ["__shared__ __align__(16) float records[THREADS * RECORD];", "__shared__ int order[THREADS];"]
+            head.append(f"Sums<{forms}> sums(lane, {arrays[0]}, {arrays[-1]}, slots);")
             each += ["Given given = {};", "int at = FAR;"]
-            arguments = f"records + 768 * warp, order + 32 * warp, grid_{self.target}, slots, given, at, min(32, last - p0)"
-            after.append(f"sums.add({arguments});")
-        tail = [f"sums.flush(grid_{self.target}, slots);"] if scatters else []
+            after.append("sums.add(records + 32 * RECORD * warp, order + 32 * warp, given, at, min(32, last - p0));")
+        tail = ["sums.flush();"] if scatters else []
         if found:
             tail += [f"for (int k = 0; k < {found}; k++) atomicMax(&most[k], __float_as_uint(found[k]));", "__syncthreads();"]
             tail.append(f"if (threadIdx.x < {found}) atomicMax(&largest[threadIdx.x], most[threadIdx.x]);")

@@ -7,6 +7,7 @@
 #define WARPS 4
 #define THREADS (32 * WARPS)
 #define TILE 512
+#define RECORD 24
 #define FAR (1 << 24)
 // What is not a number counts as this in a reduction.
 #define HUGE_NUMBER 3e38f
@@ -169,15 +170,17 @@ struct Given {
 };
 
 // The sums of a warp. Its particles are put in order of their cells, then all lanes walk them together, one node of the stencil
-// each (two for cubic splines), and add to the grid when the cell changes.
-template <int N, bool MOMENTUM, bool AFFINE, bool STRESS> struct Sums {
-    static constexpr int NODES = N * N * N, EACH = (NODES + 31) / 32, RECORD = 24;
+// each (two for cubic splines), and add to the grid when the cell changes. What stress gives goes to an array of its own if APART.
+template <int N, bool MOMENTUM, bool AFFINE, bool STRESS, bool APART> struct Sums {
+    static constexpr int NODES = N * N * N, EACH = (NODES + 31) / 32, FORCE = APART ? 4 : 0;
 
-    float c[EACH][3][N], sum[EACH][4];
-    float n[EACH][3];
+    float c[EACH][3][N], n[EACH][3], sum[EACH][4 + FORCE];
     int out[EACH], here, lane;
+    float *grid, *forces;
+    const int* slots;
 
-    __device__ Sums(int lane) : here(FAR), lane(lane) {
+    __device__ Sums(int lane, float* grid, float* forces, const int* slots)
+        : here(FAR), lane(lane), grid(grid), forces(forces), slots(slots) {
         for (int e = 0; e < EACH; e++) {
             const int q = lane + 32 * e, i = q / (N * N), j = q / N % N, k = q % N;
             Spline<N>::node(i, c[e][0]);
@@ -185,23 +188,25 @@ template <int N, bool MOMENTUM, bool AFFINE, bool STRESS> struct Sums {
             Spline<N>::node(k, c[e][2]);
             n[e][0] = i, n[e][1] = j, n[e][2] = k;
             out[e] = q < NODES ? i * 64 + j * 8 + k : -1;
-            for (int a = 0; a < 4; a++) sum[e][a] = 0.0f;
+            for (int a = 0; a < 4 + FORCE; a++) sum[e][a] = 0.0f;
         }
     }
 
-    __device__ void flush(float* grid, const int* slots) {
+    __device__ void flush() {
         if (here == FAR) return;
         for (int e = 0; e < EACH; e++) {
             if (out[e] < 0) continue;
             const int node = here + out[e], i = node >> 6, j = (node >> 3) & 7, k = node & 7;
             const int slot = slots[(i >> 2) * 4 + (j >> 2) * 2 + (k >> 2)];
-            add4(grid + 4 * (64 * slot + (i & 3) * 16 + (j & 3) * 4 + (k & 3)), sum[e][0], sum[e][1], sum[e][2], sum[e][3]);
-            for (int a = 0; a < 4; a++) sum[e][a] = 0.0f;
+            const int at = 4 * (64 * slot + (i & 3) * 16 + (j & 3) * 4 + (k & 3));
+            add4(grid + at, sum[e][0], sum[e][1], sum[e][2], sum[e][3]);
+            if (APART) add4(forces + at, sum[e][FORCE], sum[e][FORCE + 1], sum[e][FORCE + 2], 0.0f);
+            for (int a = 0; a < 4 + FORCE; a++) sum[e][a] = 0.0f;
         }
     }
 
     // Add the particles of a warp; `records` and `order` are the warp's own shared memory. Every lane calls it.
-    __device__ void add(float* records, int* order, float* grid, const int* slots, const Given& given, int cell, int count) {
+    __device__ void add(float* records, int* order, const Given& given, int cell, int count) {
         __syncwarp();
         const int mine = cell * 32 + lane;
         order[lane] = mine;
@@ -223,13 +228,13 @@ template <int N, bool MOMENTUM, bool AFFINE, bool STRESS> struct Sums {
             const float4 r3 = at[3], r5 = at[5];
             const int now = __float_as_int(r5.z);
             if (now != here) {
-                flush(grid, slots);
+                flush();
                 here = now;
             }
             const float4 r0 = at[0], r1 = at[1], r2 = at[2], r4 = at[4];
             for (int e = 0; e < EACH; e++) {
-                const float x = Spline<N>::weight(c[e][0], r3.x), y = Spline<N>::weight(c[e][1], r3.y), z = Spline<N>::weight(c[e][2], r3.z);
-                const float w = x * y * z;
+                const float x = Spline<N>::weight(c[e][0], r3.x), y = Spline<N>::weight(c[e][1], r3.y);
+                const float z = Spline<N>::weight(c[e][2], r3.z), w = x * y * z;
                 if (MOMENTUM) {
                     float m[3] = {r0.x, r0.y, r0.z};
                     if (AFFINE) {
@@ -243,9 +248,9 @@ template <int N, bool MOMENTUM, bool AFFINE, bool STRESS> struct Sums {
                 if (STRESS) {
                     const float gx = Spline<N>::slope(c[e][0], r3.x) * y * z, gy = x * Spline<N>::slope(c[e][1], r3.y) * z;
                     const float gz = x * y * Spline<N>::slope(c[e][2], r3.z);
-                    sum[e][0] += r4.x * gx + r4.y * gy + r4.z * gz;
-                    sum[e][1] += r4.y * gx + r4.w * gy + r5.x * gz;
-                    sum[e][2] += r4.z * gx + r5.x * gy + r5.y * gz;
+                    sum[e][FORCE] += r4.x * gx + r4.y * gy + r4.z * gz;
+                    sum[e][FORCE + 1] += r4.y * gx + r4.w * gy + r5.x * gz;
+                    sum[e][FORCE + 2] += r4.z * gx + r5.x * gy + r5.y * gz;
                 }
             }
         }
@@ -289,13 +294,25 @@ static __device__ void move(int* offset, int stride, int p, const float* v, floa
     found[2] = square == square ? square : HUGE_NUMBER;
 }
 
-// v* = p* / m + dt g, zero where there is less than `least_mass` (kernels/transfers/motion.py).
+// p / m + dt g, zero where there is less than `least_mass` (kernels/transfers/motion.py).
+static __device__ float4 velocity_of(float4 p, float dt, float gx, float gy, float gz, float least_mass) {
+    return p.w > least_mass ? make_float4(p.x / p.w + dt * gx, p.y / p.w + dt * gy, p.z / p.w + dt * gz, 0.0f)
+                            : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+// v* where `momentum` holds m v + dt f already.
 extern "C" __global__ void __launch_bounds__(THREADS)
 divide_by_mass(const float4* momentum, float4* velocity, int nodes, float dt, float gx, float gy, float gz, float least_mass) {
     const int n = blockIdx.x * THREADS + threadIdx.x;
+    if (n < nodes) velocity[n] = velocity_of(momentum[n], dt, gx, gy, gz, least_mass);
+}
+
+// v* = v + dt (f / m + g).
+extern "C" __global__ void __launch_bounds__(THREADS)
+update_grid_velocity(const float4* momentum, const float4* force, float4* velocity, int nodes, float dt, float gx, float gy, float gz,
+                     float least_mass) {
+    const int n = blockIdx.x * THREADS + threadIdx.x;
     if (n >= nodes) return;
-    const float4 p = momentum[n];
-    const bool there = p.w > least_mass;
-    velocity[n] = there ? make_float4(p.x / p.w + dt * gx, p.y / p.w + dt * gy, p.z / p.w + dt * gz, 0.0f)
-                        : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    const float4 p = momentum[n], f = force[n];
+    velocity[n] = velocity_of(make_float4(p.x + dt * f.x, p.y + dt * f.y, p.z + dt * f.z, p.w), dt, gx, gy, gz, least_mass);
 }

@@ -11,10 +11,11 @@ from mpm_nodes.data import ATTRIBUTES, MpmNodesError
 from mpm_nodes.graph.plan.fusion import FusedStage, fragments_of
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.kernels.composition.block import CompositionError
-from mpm_nodes.kernels.composition.fragments import Gather, Scatter
+from mpm_nodes.kernels.composition.fragments import Gather, Nodes, Scatter
 from mpm_nodes.kernels.composition.source import Fold
 from mpm_nodes.kernels.cuda.loop import loop_kernel
 from mpm_nodes.kernels.cuda.trace import TraceError
+from mpm_nodes.solver.device.loops import steady_knobs
 from mpm_nodes.solver.device.residency import Device
 from mpm_nodes.solver.loop_sections import LOOPS
 
@@ -73,16 +74,15 @@ def obstacles(plan: SubstepPlan, laws: Sequence[Any]) -> list[str]:
     found = []
     for planned in plan.stages:
         members = planned.members if isinstance(planned, FusedStage) else (planned,)
-        brought = [f for member in members for f in fragments_of(member)]
-        if not any(isinstance(f, (Gather, Scatter)) for f in brought):
+        brought = [(member, f) for member in members for f in fragments_of(member)]
+        if not any(isinstance(f, (Gather, Scatter)) for _, f in brought):
             continue
-        folds = [f for f in brought if hasattr(f, "into")]
-        fold = Fold(folds[0].source, folds[0].into, folds[0].factor) if folds else None
+        fold = next((Fold(f.source, f.into, f.factor) for _, f in brought if isinstance(f, Nodes)), None)
         for law in laws:
+            fitting = [(member, f) for member, f in brought if isinstance(f, LOOPS) and f.fits(law)]
+            table, plain = {**ATTRIBUTES, **law.fields}, [steady_knobs(member) for member, _ in fitting]
             try:
-                loop_kernel(
-                    law, [f for f in brought if isinstance(f, LOOPS) and f.fits(law)], {**ATTRIBUTES, **law.fields}, (), fold
-                )
+                loop_kernel(law, [f for _, f in fitting], table, (), fold, (), plain)
             except (CompositionError, TraceError) as error:
                 found.append(f"{planned.id}: {error}")
                 break

@@ -11,10 +11,10 @@ import numpy as np
 from mpm_nodes.kernels.composition.block import Source
 from mpm_nodes.kernels.composition.lane_loop import FACTORS
 from mpm_nodes.kernels.composition.source import Fold
-from mpm_nodes.kernels.cuda.loop import Kernel, header, loop_kernel
+from mpm_nodes.kernels.cuda.loop import THREADS, Kernel, header, loop_kernel
 from mpm_nodes.solver.device.residency import Residency
 
-__all__ = ["DeviceCall", "HostCall", "divide_by_mass", "written_by"]
+__all__ = ["DeviceCall", "HostCall", "divide_by_mass", "steady_knobs", "update_grid_velocity", "written_by"]
 
 
 class DeviceCall:
@@ -49,7 +49,8 @@ class DeviceCall:
         self.residency, self.parts, self.material, self.stores = residency, parts, material, stores
         particles, grid = stores
         factors = FACTORS & set(particles.names)
-        self.kernel: Kernel = loop_kernel(law, [p.fragment for p in parts], particles.table, local, fold, factors)
+        fragments, plain = [p.fragment for p in parts], [steady_knobs(p.member) for p in parts]
+        self.kernel: Kernel = loop_kernel(law, fragments, particles.table, local, fold, factors, plain)
         self.compiled = residency.device.kernel(header() + self.kernel.text, "particles")
         self.runs = len(segments)
         self.largest = np.zeros(len(self.kernel.found), np.uint32)
@@ -105,6 +106,11 @@ class DeviceCall:
         return self.residency.on_device(array, write=name in kernel.writes)
 
 
+def steady_knobs(planned: Any) -> dict[str, Any]:
+    """Return the knobs of a planned stage that have no keys."""
+    return {name: value for name, value in planned.knobs.items() if name not in planned.keyed}
+
+
 class HostCall:
     """A loop of the CPU in a solve on a device: its arrays are brought to the host before.
 
@@ -133,13 +139,21 @@ class HostCall:
 
 def divide_by_mass(residency: Residency, grid: Any, step: Any) -> None:
     """Write v* = p* / m + dt g where "momentum" holds p* = m v + dt f already; see `transfers.motion`."""
-    kernel = residency.device.kernel(header(), "divide_by_mass")
-    momentum, velocity = grid.kept("momentum"), grid.kept("velocity")
+    _on_nodes(residency, grid, step, "divide_by_mass", "momentum")
+
+
+def update_grid_velocity(residency: Residency, grid: Any, step: Any) -> None:
+    """Write v* = v + dt (f / m + g); see `transfers.motion`."""
+    _on_nodes(residency, grid, step, "update_grid_velocity", "momentum", "force")
+
+
+def _on_nodes(residency: Residency, grid: Any, step: Any, kernel: str, *arrays: str) -> None:
     nodes = 64 * grid.count
-    gravity = [np.float32(g) for g in step.gravity]
-    buffers = [residency.on_device(momentum), residency.on_device(velocity, write=True, read=False)]
-    arguments = [*buffers, np.int32(nodes), np.float32(step.dt), *gravity, np.float32(grid.least_mass)]
-    residency.device.launch(kernel, -(-nodes // 128), arguments)
+    buffers = [residency.on_device(grid.kept(name)) for name in arrays]
+    buffers.append(residency.on_device(grid.kept("velocity"), write=True, read=False))
+    numbers = [np.float32(step.dt), *(np.float32(g) for g in step.gravity), np.float32(grid.least_mass)]
+    compiled = residency.device.kernel(header(), kernel)
+    residency.device.launch(compiled, -(-nodes // THREADS), [*buffers, np.int32(nodes), *numbers])
 
 
 def written_by(planned: Any, particles: Any, grid: Any) -> list[np.ndarray]:

@@ -6,7 +6,7 @@ from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import Nodes
 from mpm_nodes.kernels.transfers import motion
-from mpm_nodes.solver.device.loops import divide_by_mass
+from mpm_nodes.solver.device import loops
 from mpm_nodes.solver.grid import GridStore
 
 
@@ -16,7 +16,7 @@ def _divide_by_mass(grid: GridStore, step: StepContext) -> None:
 
 
 @shared_among_ranks
-@stage(label="Update Grid Velocity", fragments=(Nodes("force", "momentum", "dt", _divide_by_mass, divide_by_mass),))
+@stage(label="Update Grid Velocity", fragments=(Nodes("force", "momentum", "dt", _divide_by_mass, loops.divide_by_mass),))
 def update_grid_velocity(
     grid: A[GridStore, Reads("mass", "momentum", "force"), Writes("velocity")],
     step: StepContext,
@@ -26,6 +26,9 @@ def update_grid_velocity(
     Args:
         grid: Grid with mass, momentum and force.
     """
+    if grid.residency is not None:
+        loops.update_grid_velocity(grid.residency, grid, step)
+        return
     motion.update_grid_velocity(
         grid.array("momentum"),
         grid.array("force"),

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import MpmNodesError, Transfer
+from mpm_nodes.solver.run import SubstepSolver
 from tests.kernels.cuda.emulated import COMPILER, Emulated
+from tests.physics.foam.tearing_scenes import MIXED, blob
 from tests.solver import fusion_scenes as scenes
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
@@ -88,3 +90,31 @@ def test_auto_says_why_it_takes_the_cpu():
     assert run.residency is None or run.runs_on.startswith("the solve runs on ")
     if run.residency is None:
         assert run.runs_on.startswith("the solve runs on the CPU: ")
+
+
+def test_tearing_foam_moves_as_on_the_cpu(device_folder):
+    """Marks of torn particles are integers, tension is taken from some of them, and stages between loops choose and remove.
+
+    At a corner of the cube the weights of cubic splines are down to 1e-7, and the quotient of force and mass there is as good as the
+    rounding of both: what the CPU's own single precision is off from double is what is allowed there, four times over.
+    """
+    device = Emulated(device_folder)
+    ways = {}, {"device": device}, {"dtype": np.float64}
+    here, _, _ = runs = [SubstepSolver(blob(*MIXED), "continuum_foam", cell_size=0.1, **way) for way in ways]
+    allowed = scenes.rounding(here, 4, scenes.DT)
+    for _ in range(4):
+        for run in runs:
+            run.step(scenes.DT, keep=True)
+    wanted, found, right = map(scenes.attributes, runs)
+    assert 10 < wanted["weak"].sum() < len(wanted["weak"]) - 10
+    assert device.launches["particles"] == 2 * 4 * len(MIXED) and device.launches["update_grid_velocity"] == 4
+    for name, values in wanted.items():
+        apart, off = (np.abs(values.astype(float) - other[name]).reshape(len(values), -1).max(axis=1) for other in (found, right))
+        bound = scenes.WITHIN * allowed.get(name, 0.0)
+        assert (apart <= bound).mean() >= 0.98, name
+        assert apart.max() <= max(bound, 4.0 * off.max()), name
+
+
+def test_separate_bodies_move_as_on_the_cpu(device_folder):
+    """Contacts between bodies run on the CPU between loops."""
+    check(*both_ways(device_folder, ("neo_hookean", "fixed_corotated"), recipe="separate_bodies")[:3])
