@@ -110,6 +110,11 @@ def expected(told: PreflightContext) -> dict[str, Any]:
             raise MpmNodesError(AIR_RANKS)
         warnings += _shared(told.knobs["substeps"], WallRule.PERIODIC in sides)
         memory = int(particles * scale * (BYTES / told.ranks + GATHERED)) + BYTES_ALWAYS
+    if told.knobs["device"] is ComputeDevice.CUDA:
+        from mpm_nodes.kernels.cuda.device import open_device
+        from mpm_nodes.solver.device.choice import refuse_large
+
+        refuse_large(open_device(), particles)
     materials = [body.material for body in bodies]
     known = not matter["untold"] and matter["columns"] is not None
     columns = None

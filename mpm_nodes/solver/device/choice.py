@@ -19,11 +19,14 @@ from mpm_nodes.solver.device.loops import steady_knobs
 from mpm_nodes.solver.device.residency import Device
 from mpm_nodes.solver.loop_sections import LOOPS
 
-__all__ = ["chosen_device", "obstacles"]
+__all__ = ["chosen_device", "obstacles", "refuse_large"]
+
+BYTES = 320
+"""What a particle takes on a device: position, velocity, mass, volume, four matrices, their places in a sort, and its grid."""
 
 
 def chosen_device(
-    choice: str, programs: Sequence[Any], laws: Sequence[Any], dtype: Any, several: bool
+    choice: str, programs: Sequence[Any], laws: Sequence[Any], dtype: Any, several: bool, count: int
 ) -> tuple[Device | None, str]:
     """Return the device to run on, None for the CPU, and with "auto" why it is that.
 
@@ -33,9 +36,10 @@ def chosen_device(
         laws: Laws of its materials (`materials.contract.Law`).
         dtype: Its float type.
         several: Whether several ranks share it.
+        count: Particles that it begins with.
 
     Raises:
-        MpmNodesError: A GPU is asked for, and there is none, or the solve cannot run on it.
+        MpmNodesError: A GPU is asked for, and there is none, or the solve cannot run on it or has no room there.
     """
     if choice == "cpu":
         return None, ""
@@ -44,6 +48,7 @@ def chosen_device(
     try:
         refuse(programs, laws, dtype, several)
         device = open_device()
+        refuse_large(device, count)
     except MpmNodesError as error:
         if choice == "cuda":
             raise
@@ -67,6 +72,20 @@ def refuse(programs: Sequence[Any], laws: Sequence[Any], dtype: Any, several: bo
         found = found or next(iter(obstacles(program.plan, laws)), "")
         if found:
             raise MpmNodesError(f"solve.device: these substeps do not run on a GPU yet: {found}; set device to cpu")
+
+
+def refuse_large(device: Device, count: int) -> None:
+    """Refuse more particles than the memory of a device holds.
+
+    Raises:
+        MpmNodesError: With how many would fit.
+    """
+    fit = device.memory // BYTES
+    if count > fit:
+        raise MpmNodesError(
+            f"solve.device: {count:.3g} particles take {count * BYTES / 1e9:.3g} GB, and {device.name} has "
+            f"{device.memory / 1e9:.3g} GB free: about {fit:.2g} fit; lower settings.resolution, or set device to cpu"
+        )
 
 
 def obstacles(plan: SubstepPlan, laws: Sequence[Any]) -> list[str]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.data import MpmNodesError, Transfer
+from mpm_nodes.solver.device.choice import refuse_large
 from mpm_nodes.solver.run import SubstepSolver
 from tests.kernels.cuda.emulated import COMPILER, Emulated
 from tests.physics.foam.tearing_scenes import MIXED, blob
@@ -95,8 +96,8 @@ def test_auto_says_why_it_takes_the_cpu():
 def test_tearing_foam_moves_as_on_the_cpu(device_folder):
     """Marks of torn particles are integers, tension is taken from some of them, and stages between loops choose and remove.
 
-    At a corner of the cube the weights of cubic splines are down to 1e-7, and the quotient of force and mass there is as good as the
-    rounding of both: what the CPU's own single precision is off from double is what is allowed there, four times over.
+    At corners of the cube cubic splines weigh down to 1e-7, and the quotient of force and mass is as good as the rounding of both:
+    what the CPU's own single precision is off from double is allowed there, four times over.
     """
     device = Emulated(device_folder)
     ways = {}, {"device": device}, {"dtype": np.float64}
@@ -118,3 +119,12 @@ def test_tearing_foam_moves_as_on_the_cpu(device_folder):
 def test_separate_bodies_move_as_on_the_cpu(device_folder):
     """Contacts between bodies run on the CPU between loops."""
     check(*both_ways(device_folder, ("neo_hookean", "fixed_corotated"), recipe="separate_bodies")[:3])
+
+
+def test_more_particles_than_fit_are_told():
+    class Small:
+        name, memory = "a small card", 640_000
+
+    refuse_large(Small(), 1_900)
+    with pytest.raises(MpmNodesError, match=r"a small card has 0.00064 GB free: about 2e\+03 fit"):
+        refuse_large(Small(), 2_100)
