@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -128,3 +130,25 @@ def test_more_particles_than_fit_are_told():
     refuse_large(Small(), 1_900)
     with pytest.raises(MpmNodesError, match=r"a small card has 0.00064 GB free: about 2e\+03 fit"):
         refuse_large(Small(), 2_100)
+
+
+def test_a_device_comes_back_to_a_mark_and_hands_over_to_the_cpu(device_folder):
+    """What was saved in between is put back to the bit, and another solver goes on from it on the other side."""
+    here, there = (scenes.solver(scenes.MIXED, **each) for each in ({}, {"device": Emulated(device_folder)}))
+    for _ in range(2):
+        there.step(scenes.DT, keep=True)
+    come_back = there.mark()
+    saved = there.particles.save()
+    ends = []
+    for _ in range(2):
+        for _ in range(3):
+            there.step(scenes.DT, keep=True)
+        ends.append(scenes.attributes(there))
+        come_back()
+    assert all(np.array_equal(values, ends[1][name]) for name, values in ends[0].items())
+    here.particles.restore(dataclasses.replace(saved, layout=None))
+    here.substeps_done = 2
+    allowed = scenes.rounding(here, 3, scenes.DT)
+    for _ in range(3):
+        here.step(scenes.DT, keep=True)
+    check(scenes.attributes(here), ends[0], allowed)
