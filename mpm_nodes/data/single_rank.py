@@ -67,7 +67,7 @@ class SingleRank:
 
     def mean_mass(self, particles: Any) -> float:
         """Return the mean mass of all particles [kg], 0 where there are none."""
-        return float(particles.array("mass")[: particles.count].mean()) if particles.count else 0.0
+        return float(particles.mean("mass"))
 
     def largest_limits(self, particles: Any) -> list[tuple[float, float, float]]:
         """Return the measured limits of dt of each material that has particles here, the largest of all ranks."""

@@ -77,17 +77,18 @@ class RowMemory:
         """Bytes allocated."""
         return sum(array.nbytes for array in (*self.arrays.values(), *self._spare.values(), self.offset))
 
-    def reserve(self, count: int, used: int) -> bool:
-        """Make room for `count` particles, and keep the first `used`; return whether there are new arrays."""
-        if count + PAD <= self.stride:
-            return False
+    def fits(self, count: int) -> bool:
+        """Return whether there is room for `count` particles."""
+        return count + PAD <= self.stride
+
+    def reserve(self, count: int, used: int) -> None:
+        """Make new arrays with room for `count` particles, more than fit into those that there are, and keep the first `used`."""
         stride = -(-max(count + PAD, min(2 * self.stride, count * 5 // 4 + PAD)) // 16) * 16
         if stride >= 16 * ROW_SPREAD:  # rows at different lines of a page, for the reason given in `aligned`
             stride += -(stride - ROW_OFFSET) % ROW_SPREAD
         self.arrays = {name: self._resized(array, self._rows[name], stride, used) for name, array in self.arrays.items()}
         self.offset, self.stride = self._resized(self.offset, 3, stride, used), stride
         self._spare = {}
-        return True
 
     def _resized(self, old: np.ndarray, rows: int, stride: int, used: int) -> np.ndarray:
         new = aligned(rows * stride + PAD, old.dtype)

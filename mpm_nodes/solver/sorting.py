@@ -11,7 +11,7 @@ from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.kernels.transfers import binning
 from mpm_nodes.solver.blocks import SolveFrame, wrapped
 
-__all__ = ["Order", "Sortable", "order_of"]
+__all__ = ["Layout", "Order", "Sortable", "layout_of", "order_of"]
 
 
 class Sortable(SolveFrame, Protocol):
@@ -39,24 +39,35 @@ class Sortable(SolveFrame, Protocol):
 
 
 @dataclass(frozen=True)
+class Layout:
+    """Blocks of sorted particles.
+
+    Attributes:
+        coord: Their coordinates, shape (blocks, 3), int32.
+        body: Body of each block, int32.
+        start: First particle of each block, and their number, int64.
+        segments: Per material, the (begin, end, block) of its runs, shape (runs, 3), int64.
+    """
+
+    coord: np.ndarray
+    body: np.ndarray
+    start: np.ndarray
+    segments: list[np.ndarray]
+
+
+@dataclass(frozen=True)
 class Order:
     """An order of particles.
 
     Attributes:
         source: Place of each particle before, int32.
         home: Which move between blocks its offset must undo, int32.
-        coord: Blocks, shape (blocks, 3), int32.
-        body: Body of each block, int32.
-        start: First particle of each block, and their number, int64.
-        segments: Per material, the (begin, end, block) of its runs, shape (runs, 3), int64.
+        layout: The blocks.
     """
 
     source: np.ndarray
     home: np.ndarray
-    coord: np.ndarray
-    body: np.ndarray
-    start: np.ndarray
-    segments: list[np.ndarray]
+    layout: Layout
 
 
 def order_of(particles: Sortable) -> Order:
@@ -76,13 +87,17 @@ def order_of(particles: Sortable) -> Order:
     counts = np.empty((chunks, len(unique) * materials * 64), np.int32)
     sort = binning.CountingSort(particles.block_start, chunk_block, place, np.empty(count, np.int32), counts)
     binning.histogram(sort, target, particles.array("material"), materials)
-    start = np.empty(len(unique) + 1, np.int64)
     runs = np.empty(len(unique) * materials + 1, np.int64)
-    binning.scan(counts, chunks, len(unique), materials, start, runs)
+    binning.scan(counts, chunks, runs)
     source, home = np.empty(count, np.int32), np.empty(count, np.int32)
     binning.permutation(sort, source, home)
+    return Order(source, home, layout_of(unique, runs, materials))
+
+
+def layout_of(unique: np.ndarray, runs: np.ndarray, materials: int) -> Layout:
+    """Return the blocks of packed coordinates, given where the particles of each (block, material) begin, and their number."""
     coord, body = np.empty((len(unique), 3), np.int32), np.empty(len(unique), np.int32)
     binning.unpack_coord(unique, coord, body)
     begin, end = runs[:-1].reshape(-1, materials), runs[1:].reshape(-1, materials)
     segments = [np.stack([b, e, np.arange(len(b))], 1)[e > b].astype(np.int64) for b, e in zip(begin.T, end.T, strict=True)]
-    return Order(source, home, coord, body, start, segments)
+    return Layout(coord, body, runs[::materials].astype(np.int64), segments)

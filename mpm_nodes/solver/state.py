@@ -24,6 +24,7 @@ from mpm_nodes.kernels.transfers.places import Placement
 from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.blocks import grouped
 from mpm_nodes.solver.bound_law import BoundLaw
+from mpm_nodes.solver.device import sorting as device_sorting
 from mpm_nodes.solver.device.residency import Residency
 from mpm_nodes.solver.restored import refuse_unsound
 from mpm_nodes.solver.rows import RowMemory, close_up
@@ -128,6 +129,19 @@ class ParticleStore(Store):
     def array(self, name: str) -> np.ndarray:
         """Return the flat rows of an attribute, row r at [r * stride : r * stride + count]."""
         return self._here(self.kept(name))
+
+    def seen(self, name: str) -> np.ndarray:
+        """Return the rows of an attribute to look at only: what a device holds of them stays as new."""
+        with contextlib.nullcontext() if self.residency is None else self.residency.reading():
+            return self.array(name)
+
+    def mean(self, name: str) -> float:
+        """Return the mean of an attribute with one number a particle, 0 without particles."""
+        if not self.count:
+            return 0.0
+        if self.residency is not None:
+            return device_sorting.mean(self.residency, self.kept(name), self.count)
+        return float(self.array(name)[: self.count].mean())
 
     def _here(self, array: np.ndarray) -> np.ndarray:
         """Return an array with its values of now on the host."""
@@ -367,15 +381,21 @@ class ParticleStore(Store):
         added, (coord, body), old = len(offset), blocks, self.count
         self.reserve(old + added)
         self.count = old + added
-        for name in self.names:
-            attribute = self.table[name]
-            values = columns.get(name)
-            values = attribute.rest_values(added, self.dtype) if values is None else np.asarray(values)
-            self.rows(name)[:, old:] = values.reshape(added, attribute.rows).T
-        self.rows("position")[:, old:] = offset.T
+        rest = {name: self.table[name].rest_values(added, self.dtype) for name in self.names if name not in columns}
+        given = {name: np.asarray(columns.get(name, rest.get(name))) for name in self.names}
+        for name, values in given.items():
+            self._append(name, old, values.reshape(added, self.table[name].rows))
+        self._append("position", old, offset)
         self.block_coord, self.block_body = np.concatenate([self.block_coord, coord]), np.concatenate([self.block_body, body])
         self.block_start = np.concatenate([self.block_start, old + start[1:]])
-        self.retable()
+        self.retable(given["material"])
+
+    def _append(self, name: str, first: int, values: np.ndarray) -> None:
+        """Write an attribute of the particles from the place `first` on, shape (newcomers, rows)."""
+        if self.residency is not None and self.residency.holds(self.kept(name)):
+            device_sorting.append(self.residency, self, name, first, values)
+        else:
+            self.rows(name)[:, first:] = values.T
 
     def delete(self, dead: np.ndarray) -> None:
         """Remove the particles where the mask `dead`, shape (count,), holds."""
@@ -383,10 +403,12 @@ class ParticleStore(Store):
             return
         keep = ~dead
         gone = np.flatnonzero(dead)
-        for name in ("position", *self.names):
-            if name in self.stale:
-                continue
-            close_up(self.rows(name), keep, gone)
+        if self.residency is not None:
+            device_sorting.delete(self.residency, self, keep)
+        else:
+            for name in ("position", *self.names):
+                if name not in self.stale:
+                    close_up(self.rows(name), keep, gone)
         kept_before = np.concatenate([[0], np.cumsum(keep)])
         self.block_start = kept_before[self.block_start].astype(np.int64)
         # a run may become empty but keeps its row: the grid's tables name it
@@ -398,21 +420,15 @@ class ParticleStore(Store):
 
     def reserve(self, count: int) -> None:
         """Make room for `count` particles."""
-        with self._moved():
-            if self._memory.reserve(count, self.count):
-                self.bound.clear()
-
-    @contextlib.contextmanager
-    def _moved(self) -> Iterator[None]:
-        """Have all rows on the host while they move in memory."""
-        if self.residency is None:
-            yield
+        if self._memory.fits(count):
             return
-        arrays = [self._memory.offset, *self._memory.arrays.values()]
+        arrays = [self.kept(name) for name in ("position", *self.names)]
         for array in arrays:
-            self.residency.on_host(array)
-        yield
-        self.residency.forget(arrays)
+            self._here(array)
+        self._memory.reserve(count, self.count)
+        self.bound.clear()
+        if self.residency is not None:
+            self.residency.forget(arrays)
 
     def _place(self, position: np.ndarray) -> None:
         """Set all positions; the block table is rewritten only when a particle leaves its tile."""
@@ -430,25 +446,38 @@ class ParticleStore(Store):
         self.rows("position")[:] = offset.T
         self.retable()
 
-    def retable(self) -> None:
-        """Note new blocks or materials: the grid's tables no longer fit, and the runs of each material are found again."""
+    def retable(self, newcomers: np.ndarray | None = None) -> None:
+        """Note new blocks or materials: the grid's tables no longer fit, and the runs of each material are found again.
+
+        Args:
+            newcomers: Materials of the last particles, where those before them keep their runs.
+        """
         self.sorted = False
         self.generation = next(_layouts)
         self.limits = None
         self.bound.clear()
-        material = self.array("material")[: self.count]
-        cuts = np.unique(np.concatenate([self.block_start, np.flatnonzero(np.diff(material)) + 1]))
+        material = self.seen("material")[: self.count] if newcomers is None else newcomers
+        first = self.count - len(material)
+        starts = self.block_start[np.searchsorted(self.block_start, first) :]
+        cuts = np.unique(np.concatenate([starts, np.flatnonzero(np.diff(material)) + 1 + first]))
         runs = np.stack([cuts[:-1], cuts[1:], np.searchsorted(self.block_start, cuts[:-1], side="right") - 1], 1)
-        self.segments = [np.ascontiguousarray(runs[material[runs[:, 0]] == m]) for m in range(self.materials)]
+        of = material[runs[:, 0] - first]
+        found = [runs[of == m] for m in range(self.materials)]
+        if newcomers is not None:
+            found = [np.concatenate(both) for both in zip(self.segments, found, strict=True)]
+        self.segments = [np.ascontiguousarray(each) for each in found]
 
     # ---------------------------------------------------------------- sorting
     def sort(self) -> None:
         """Sort by (block, material, cell); stable, so equal input gives equal output for any number of threads."""
-        with self._moved():
+        if self.residency is None:
             order = order_of(self)
             self._memory.move(order.source, order.home, self.count, self.shift, self.stale)
-        self.block_coord, self.block_body, self.block_start = order.coord, order.body, order.start
-        self.segments = order.segments
+            layout = order.layout
+        else:
+            layout = device_sorting.sort(self.residency, self)
+        self.block_coord, self.block_body, self.block_start = layout.coord, layout.body, layout.start
+        self.segments = layout.segments
         self.drift, self.sorted, self.sort_age = 2.0, True, 0
         self.generation = next(_layouts)
         self.bound.clear()

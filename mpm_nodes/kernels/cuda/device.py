@@ -87,6 +87,12 @@ class CudaDevice:
         self._checked(driver.cuMemcpyDtoHAsync(array.ctypes.data, int(buffer.handle), array.nbytes, self._stream.handle))
         self._checked(driver.cuStreamSynchronize(self._stream.handle))
 
+    def copy(self, target: Any, source: Any, nbytes: int) -> None:
+        """Copy bytes from a buffer to another."""
+        from cuda.bindings import driver
+
+        self._checked(driver.cuMemcpyDtoDAsync(int(target.handle), int(source.handle), nbytes, self._stream.handle))
+
     def clear(self, buffer: Any, nbytes: int) -> None:
         """Set bytes to zero."""
         from cuda.bindings import driver
@@ -101,10 +107,11 @@ class CudaDevice:
         return ObjectCode.from_cubin(cubin(text, self.arch)).get_kernel(name)
 
     def launch(self, kernel: Any, blocks: int, arguments: list[Any]) -> None:
-        """Run a kernel: buffers, `numpy.int32` and `numpy.float32`."""
+        """Run a kernel on buffers, `numpy.int32` and `numpy.float32`; nothing happens where there are no thread blocks."""
         from cuda.core import LaunchConfig, launch
 
-        launch(self._stream, LaunchConfig(grid=blocks, block=THREADS), kernel, *arguments)
+        if blocks:
+            launch(self._stream, LaunchConfig(grid=blocks, block=THREADS), kernel, *arguments)
 
     def _checked(self, answer: tuple[Any, ...]) -> None:
         if int(answer[0]):

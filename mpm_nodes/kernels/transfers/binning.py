@@ -143,20 +143,17 @@ def histogram(sort, target, material, materials):
 
 
 @compiled
-def scan(counts, chunks, blocks, materials, block_start, segment_start):
-    """Exclusive prefix sums over (bin, chunk); also the starts of blocks and of (block, material) segments."""
+def scan(counts, chunks, segment_start):
+    """Exclusive prefix sums over (bin, chunk); also the starts of (block, material) segments, and the number of particles."""
     total = 0
-    for s in range(blocks * materials):
+    for s in range(segment_start.size - 1):
         segment_start[s] = total
-        if s % materials == 0:
-            block_start[s // materials] = total
         for k in range(64 * s, 64 * s + 64):
             for c in range(chunks):
                 count = counts[c, k]
                 counts[c, k] = total
                 total += count
-    block_start[blocks] = total
-    segment_start[blocks * materials] = total
+    segment_start[segment_start.size - 1] = total
 
 
 @part

@@ -42,12 +42,16 @@ class Device(Protocol):
         """Copy a buffer to an array."""
         ...
 
+    def copy(self, target: Any, source: Any, nbytes: int) -> None:
+        """Copy bytes from a buffer to another."""
+        ...
+
     def clear(self, buffer: Any, nbytes: int) -> None:
         """Set bytes to zero."""
         ...
 
     def launch(self, kernel: Any, blocks: int, arguments: list[Any]) -> None:
-        """Run a kernel: buffers, `numpy.int32` and `numpy.float32`."""
+        """Run a kernel on buffers, `numpy.int32` and `numpy.float32`; nothing happens where there are no thread blocks."""
         ...
 
     def kernel(self, text: str, name: str) -> Any:
@@ -81,6 +85,12 @@ class Residency:
         self.writes: frozenset[int] | None = None
         self.moved = [0, 0]
         self._copies: dict[int, _Copy] = {}
+        self._spare: tuple[int, Any] = 0, None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffers of arrays, and of the spare one."""
+        return self._spare[0] + sum(copy.array.nbytes for copy in self._copies.values())
 
     def on_device(self, array: np.ndarray, *, write: bool = False, read: bool = True) -> Any:
         """Return the buffer of an array, with the values of now where they are read.
@@ -113,14 +123,34 @@ class Residency:
                 copy.on_device = False
         return array
 
+    def holds(self, array: np.ndarray) -> bool:
+        """Whether the device has the values of now."""
+        copy = self._copies.get(address(array))
+        return copy is not None and copy.on_device
+
     def cleared(self, array: np.ndarray) -> None:
         """Set an array to zero where it is needed next: on the device."""
         self.device.clear(self.on_device(array, write=True, read=False), array.nbytes)
 
+    def spare(self, nbytes: int) -> Any:
+        """Return a buffer that no array has, the same until another size is asked for."""
+        if self._spare[0] != nbytes:
+            self._spare = 0, None  # given back before there is another
+            self._spare = nbytes, self.device.allocate(nbytes)
+            self.device.clear(self._spare[1], nbytes)
+        return self._spare[1]
+
+    def exchange(self, array: np.ndarray) -> Any:
+        """Give an array the spare buffer, which has its size and its values of now; return its own, which is the spare one now."""
+        copy, (nbytes, spare) = self._copies[address(array)], self._spare
+        self._spare, copy.buffer = (nbytes, copy.buffer), spare
+        return self._spare[1]
+
     def forget(self, arrays: Collection[np.ndarray]) -> None:
-        """Give back the buffers of arrays that are done with; what they hold is lost."""
+        """Give back the buffers of arrays that are done with, and the spare one; what they hold is lost."""
         for array in arrays:
             self._copies.pop(address(array), None)
+        self._spare = 0, None
 
     @contextlib.contextmanager
     def writing(self, arrays: Collection[np.ndarray]) -> Iterator[None]:

@@ -98,7 +98,7 @@ inline bool launch(int grid, int threads, bool falling, const std::function<void
             Fiber& fiber = fibers[t];
             fiber.waits = nullptr;
             threadIdx = {t, 0, 0};
-            blockIdx = {b, 0, 0};
+            blockIdx = {falling ? grid - 1 - b : b, 0, 0};
             swapcontext(&scheduler, &fiber.context);
             left -= fiber.done;
         }
@@ -151,6 +151,12 @@ template <class To, class From> To bits(From x) {
 inline float __int_as_float(int x) { return bits<float>(x); }
 inline int __float_as_int(float x) { return bits<int>(x); }
 inline unsigned __float_as_uint(float x) { return bits<unsigned>(x); }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+template <class T> T atomicOr(T* at, T value) {
+    const T before = *at;
+    *at = before | value;
+    return before;
+}
 
 // Calls a kernel with pointers to its arguments, as the driver does.
 template <class... A, size_t... I> void call_with(void (*kernel)(A...), void** given, std::index_sequence<I...>) {

@@ -22,12 +22,13 @@ class Emulated:
 
     Args:
         folder: Where compiled kernels are kept.
+        backwards: Whether the last threads, and the last blocks, run first in the first launch of a kernel: then by turns.
     """
 
     name, memory = "emulated", 1 << 40
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, backwards: bool = False) -> None:
+        self.folder, self.backwards = folder, backwards
         self.launches: dict[str, int] = {}
 
     def allocate(self, nbytes: int) -> np.ndarray:
@@ -41,6 +42,10 @@ class Emulated:
     def download(self, buffer: np.ndarray, array: np.ndarray) -> None:
         """Copy a buffer to an array."""
         array.view(np.uint8).ravel()[:] = buffer
+
+    def copy(self, target: np.ndarray, source: np.ndarray, nbytes: int) -> None:
+        """Copy bytes from a buffer to another."""
+        target[:nbytes] = source[:nbytes]
 
     def clear(self, buffer: np.ndarray, nbytes: int) -> None:
         """Set bytes to zero."""
@@ -71,7 +76,7 @@ class Emulated:
         self.launches[name] = self.launches.get(name, 0) + 1
         values = [ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else _number(a) for a in arguments]
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-        assert function(pointers, blocks, threads, self.launches[name] % 2 == 0), f"{name}: a barrier that some threads miss"
+        assert function(pointers, blocks, threads, self.launches[name] % 2 == self.backwards), f"{name}: a barrier that some threads miss"
 
 
 def _number(value: Any) -> Any:
