@@ -39,9 +39,9 @@ class _Rows:
 
     def __init__(self, residency: Residency, particles: Any) -> None:
         self.residency, self.device, self.particles = residency, residency.device, particles
-        names = [name for name in ("position", *particles.names) if name not in particles.stale]
-        self.arrays = {name: particles.kept(name) for name in names}
-        self.largest = max(array.nbytes for array in self.arrays.values())
+        arrays = {name: particles.kept(name) for name in ("position", *particles.names)}
+        self.arrays = {name: array for name, array in arrays.items() if name not in particles.stale}
+        self.largest = max(array.nbytes for array in arrays.values())
         self.stride = np.int32(particles.stride)
 
     def table(self, table: np.ndarray) -> Any:
@@ -91,9 +91,10 @@ def sort(residency: Residency, particles: Any) -> Layout:
     rows.per_block("locate", *where, moved)
     if blocks:
         device.download(moved, words)
-    block, move = np.nonzero(np.unpackbits(words.view(np.uint8), axis=1, bitorder="little"))
-    x, y, z = particles.block_coord[block].T
-    packed = binning.pack_coord(x + move // 25 - 2, y + move // 5 % 5 - 2, z + move % 5 - 2, particles.block_body[block])
+    listed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little").view(bool))
+    block, move = listed >> 7, listed & 127
+    packed = binning.pack_coord(*particles.block_coord.T, particles.block_body)[block]
+    packed = binning.packed_neighbour(packed, move // 25 - 2, move // 5 % 5 - 2, move % 5 - 2)
     unique, target = np.unique(wrapped(packed, particles.period), return_inverse=True)
     runs = np.zeros(len(unique) * materials + 1, np.int32)
     if count:
