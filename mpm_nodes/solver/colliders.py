@@ -46,7 +46,9 @@ from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.collider_shapes import checked_shape, fastest_pose, own_speed, time_to_travel
 from mpm_nodes.solver.contact_forces import centres_of, volumes_of_nodes
 from mpm_nodes.solver.contact_lists import ContactLists, listed_rows, told_of
+from mpm_nodes.solver.device.residency import Parts
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.near_blocks import blocks_around, blocks_in_contact, blocks_in_reach
 from mpm_nodes.solver.plates import Splines, find_sheets, is_plate
 from mpm_nodes.solver.rigid.bodies import RigidBodies, two_poses
 from mpm_nodes.solver.rigid.coupling import kick, lost_on_paths, meet
@@ -58,6 +60,8 @@ from mpm_nodes.solver.walls import WallSet
 RULES = {CollisionRule.STICKY: collision.STICKY, CollisionRule.SLIP: collision.SLIP, CollisionRule.SEPARATE: collision.SEPARATE}
 SPEED = Limit("collider speed", cure="the speed of the collider", against="speed")
 OWN = Limit("collider")
+MASS = 3
+"""Place of the mass in a node of "momentum"."""
 LIMITS = (SPEED, OWN)
 """What colliders limit the time step by."""
 
@@ -353,15 +357,17 @@ class ColliderSet(Store):
         chains = response.Chains(head, tail, following, level_start, again, again_start)
         response.group_contacts(contacts, np.flatnonzero(contacts.counts), grid.slots(), chains)
 
+        velocity = grid.array("velocity", grid.parts("nodes in contact", blocks_in_contact(contacts, grid.copies)))
+
         def respond() -> None:
-            response.respond_to_contacts(grid.array("velocity"), grid.array("momentum"), contacts, chains, given)
+            response.respond_to_contacts(velocity, grid.kept("momentum"), contacts, chains, given)
 
         if self.rigid is None:
             respond()
         else:
             meet(self.rigid, grid, contacts, respond, given)
         if grid.copies is not None:
-            sides.hand_out(grid.copies.places, grid.copies.master, grid.array("velocity"))
+            sides.hand_out(grid.copies.places, grid.copies.master, velocity)
         return told_of(contacts, given)
 
     def grid_contacts(self, grid: GridStore) -> np.ndarray:
@@ -377,12 +383,12 @@ class ColliderSet(Store):
         return rows
 
     def _listed(self, grid: GridStore) -> contact_rows.ContactList:
-        """Return the contacts of the grid's nodes."""
+        """Return the contacts of the grid's nodes; the masses of all that they look at are on the host then."""
         copies = _NO_COPIES if grid.copies is None else grid.copies[:3]
-        if self.sticks and len(self.volume) < 256 * grid.count:  # for callers outside of the solver
+        if self.sticks and grid.residency is None and len(self.volume) < 256 * grid.count:  # for callers outside of the solver
             self.volume = volumes_of_nodes(grid)
         numbers = np.array([grid.least_mass]), np.array([grid.spline])
-        view = contact_rows.GridView(grid.array("momentum"), grid.coord, grid.packed, _around(grid), *numbers, self.volume, *copies)
+        view = contact_rows.GridView(grid.kept("momentum"), grid.coord, grid.packed, _around(grid), *numbers, self.volume, *copies)
         motion, (walls, bodies) = (grid.h, grid.origin - self.origin, self._dt), self.shapes()
         told = self._told.of(
             (grid.packed, grid.copies),
@@ -390,8 +396,16 @@ class ColliderSet(Store):
             bodies,
             lambda which, out: node_surfaces.find_out_of_reach(view, motion, which, bodies, out),
         )
+        near = None
+        if grid.residency is not None:
+            near = blocks_in_reach(view, motion, walls, bodies, told)
+            around = blocks_around(view, near)
+            grid.array("momentum", grid.parts("masses near bodies", around, MASS))
+            if self.sticks:
+                self.volume = volumes_of_nodes(grid, around)
+                view = view._replace(volume=self.volume)
         found = self._contacts.filled(
-            grid.packed, lambda found, blocks: collision_grid.list_contacts(found, blocks, view, motion, walls, bodies, told)
+            grid.packed, lambda found, blocks: collision_grid.list_contacts(found, blocks, view, motion, walls, bodies, told), near
         )
         if self.painted:
             self._paint(grid, found)
@@ -425,30 +439,36 @@ class ColliderSet(Store):
         if varied:
             bodies = bodies._replace(real=bodies.real.copy())
             bodies.real[varied, FRICTION] = 0.0
-        before = particles.rows("velocity").copy() if tells or self.rigid is not None else None
+        if free is not None:
+            bodies = bodies._replace(integer=bodies.integer[free], real=bodies.real[free])
+        near, parts = np.arange(particles.block_count), None
+        reach = max(particles.drift, 2.0)
+        if particles.residency is not None:
+            marks = np.zeros(len(near), np.uint8)
+            tables, shift = (particles.block_coord, particles.h), particles.origin - self.origin
+            collision_paths.find_blocks_in_reach(*tables, shift, reach, self._dt, walls, bodies, marks)
+            near = np.flatnonzero(marks)
+            parts = particles.parts("particles near bodies", near)
+        before = particles.rows("velocity", parts).copy() if tells or self.rigid is not None else None
+        cloud = self.particle_blocks(particles, parts)
         collision_paths.collide_particle_paths(
-            self.particle_blocks(particles),
-            particles.array("velocity"),
-            max(particles.drift, 2.0),
-            self._dt,
-            walls,
-            bodies if free is None else bodies._replace(integer=bodies.integer[free], real=bodies.real[free]),
-            doomed,
+            cloud, near, particles.array("velocity", parts), reach, self._dt, walls, bodies, doomed
         )
         lost: tuple[np.ndarray, ...] = ()
         if before is not None:
-            found = lost_on_paths(particles, before, self._dt, self.distances_of_all)
+            found = lost_on_paths(particles, parts, before, self._dt, self.distances_of_all)
             if self.rigid is not None:
-                found = kick(self.rigid, particles, before, found)
+                found = kick(self.rigid, particles, parts, before, found)
             lost = found.nearest, found.place, found.momentum
         if doomed.any():
             particles.delete(doomed.astype(bool))
         return lost
 
-    def particle_blocks(self, particles: ParticleStore) -> ParticleBlocks:
-        """Return the particles as kernels take them."""
+    def particle_blocks(self, particles: ParticleStore, parts: Parts | None = None) -> ParticleBlocks:
+        """Return the particles as kernels take them; with `parts` only these need be where they are now."""
         tables, shift = (particles.block_coord, particles.block_start), particles.origin - self.origin
-        return ParticleBlocks(particles.offset, particles.stride, *tables, particles.unit, particles.h, shift)
+        offset = particles.array("position", parts)
+        return ParticleBlocks(offset, particles.stride, *tables, particles.unit, particles.h, shift)
 
     def report(self, particles: ParticleStore) -> list[tuple[str, int, float]]:
         """Return (name, particles inside, greatest depth [m]) of every collider at the end of the last substep posed.

@@ -96,14 +96,26 @@ def forces_by_name(report: Report, frame: int) -> dict[str, np.ndarray]:
     return {name: frozen(both[k]) for k, name in enumerate(names) if names.count(name) == 1}
 
 
-def volumes_of_nodes(grid: GridStore) -> np.ndarray:
-    """Return (0, 0, 0, undeformed volume of the matter) of each node, flat [m^3]; copies that are one node have their sum."""
+def volumes_of_nodes(grid: GridStore, blocks: np.ndarray | None = None) -> np.ndarray:
+    """Return (0, 0, 0, undeformed volume of the matter) of each node, flat [m^3]; copies that are one node have their sum.
+
+    Args:
+        grid: The grid.
+        blocks: Places of the blocks whose nodes are asked for; None: all.
+    """
     points = grid.particles
     found = aligned(256 * max(grid.count, 1), grid.dtype)
     found[:] = 0.0
     given = fields.Given((0, 0, 0), points.array("volume"), (None, None, None), None, None, found)
+    if blocks is None:
+        place, tables = points.geometry(), grid.scatter_tables()
+    else:
+        asked = np.zeros(grid.count, bool)
+        asked[blocks] = True
+        giving = np.flatnonzero(asked[grid.particle_tiles()].any(axis=1))
+        place, tables = points.geometry(points.parts("particles around contacts", giving)), grid.scatter_tables_of(giving)
     with adding_up(grid.halo, found):
-        scatter.scatter_arrays((0,) * grid.spline, points.geometry(), (given,), grid.scatter_tables())
+        scatter.scatter_arrays((0,) * grid.spline, place, (given,), tables)
     if grid.copies is not None:
         sides.join_copies(grid.copies.places, grid.copies.master, found, np.zeros_like(found))
     return found

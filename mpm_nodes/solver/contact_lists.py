@@ -24,17 +24,20 @@ class ContactLists:
         self._rows, self._places, self._ratios = np.empty((0, COLUMNS)), np.empty((0, PLACES), np.int32), np.empty(0)
         self._following, self._chains = np.empty(0, np.int32), np.empty((3, 0), np.int64)
 
-    def filled(self, packed: np.ndarray, list_blocks: Callable[[ContactList, np.ndarray], None]) -> ContactList:
+    def filled(
+        self, packed: np.ndarray, list_blocks: Callable[[ContactList, np.ndarray], None], blocks: np.ndarray | None = None
+    ) -> ContactList:
         """Return the contacts of all blocks. Blocks whose rows do not suffice are listed once more, with enough.
 
         Args:
             packed: Packed coordinates of the blocks, ascending.
             list_blocks: Lists the contacts of blocks, given by their places.
+            blocks: Those that may have any; None: all.
         """
         room = self._room_of(packed)
         start = WALL_ROWS + np.cumsum(room) - room
         found = self._list(start, start + room, np.zeros(len(packed), np.int64))
-        list_blocks(found, np.arange(len(packed)))
+        list_blocks(found, np.arange(len(packed)) if blocks is None else blocks)
         if (found.counts > room).any():
             crowded = np.flatnonzero(found.counts > room)
             needed = found.counts[crowded]

@@ -54,13 +54,14 @@ class _Tables:
     def __init__(self, points: ParticleStore, tile_slot: np.ndarray) -> None:
         self.points, self.tile_slot, self.generation = points, tile_slot, points.generation
         threads = thread_count()  # kernels that are called with another number give the same bits, in more time
-        self.colours = [self._coloured(ranges, threads) for ranges in (points.ranges, *points.segments)]
+        self.colours = [self.coloured(ranges, threads) for ranges in (points.ranges, *points.segments)]
 
     def arrays(self) -> list[np.ndarray]:
         """Return the tables' arrays, without those of the points."""
         return [self.tile_slot, *(array for coloured in self.colours for array in coloured)]
 
-    def _coloured(self, ranges: np.ndarray, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def coloured(self, ranges: np.ndarray, threads: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return some runs by colour; see `ScatterTables`."""
         colour_start, colour_range = np.empty(9, np.int64), np.empty(len(ranges), np.int64)
         colour_shares, shares = np.empty((8, threads + 1), np.int64), np.empty(threads + 1, np.int64)
         binning.colour_ranges(self.points.block_coord, ranges, colour_start, colour_range, colour_shares, shares)
@@ -149,6 +150,13 @@ class GridStore(GridArrays):
         tables = self._tables[id(points)]
         place = 0 if material is None else 1 + material
         return ScatterTables(self._ranges(points, material), *tables.colours[place][:3], tables.tile_slot, self.scratch, self.base)
+
+    def scatter_tables_of(self, blocks: np.ndarray) -> ScatterTables:
+        """Return what scatter kernels need for the particles of some blocks alone, by their places."""
+        self.check()
+        tables, ranges = self._tables[id(self.particles)], self.particles.ranges[blocks]
+        colours = tables.coloured(ranges, thread_count())
+        return ScatterTables(ranges, *colours[:3], tables.tile_slot, self.scratch, self.base)
 
     def gather_tables(self, material: int | None = None, points: ParticleStore | None = None) -> GatherTables:
         """Return what gather kernels need besides the attributes, for all points (the particles) or those of one material."""

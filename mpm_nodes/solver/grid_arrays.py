@@ -9,7 +9,7 @@ import numpy as np
 
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.kernels.transfers import tiles
-from mpm_nodes.solver.device.residency import Residency
+from mpm_nodes.solver.device.residency import Parts, Residency
 from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.stores import Saved, Store
 
@@ -118,10 +118,23 @@ class GridArrays(Store):
         self.array(array)
         return self._shifts[array]
 
-    def array(self, name: str) -> np.ndarray:
-        """Return a flat array, four values a point."""
+    def array(self, name: str, parts: Parts | None = None) -> np.ndarray:
+        """Return a flat array, four values a point; with `parts` only these need hold the values of now."""
         array = self.kept(name)
-        return array if self.residency is None else self.residency.on_host(array)
+        return array if self.residency is None else self.residency.on_host(array, parts)
+
+    def parts(self, name: str, blocks: np.ndarray, value: int | None = None) -> Parts | None:
+        """Return the parts of arrays that some blocks are; None, which is everything, where there is no device.
+
+        Args:
+            name: What the blocks are (`Residency.parts`).
+            blocks: Their places, ascending.
+            value: Which of the four values of the points alone; None: all.
+        """
+        if self.residency is None:
+            return None
+        first, step = (256 * blocks, 1) if value is None else (256 * blocks + value, 4)
+        return self.residency.parts(name, first, np.full(len(blocks), 256 // step), step)
 
     def kept(self, name: str) -> np.ndarray:
         """Return the memory of an array, whose newest values may be on a device."""

@@ -441,7 +441,7 @@ class SubstepSolver:
             if planned.declaration.joins and len(self.colliders.plates):
                 self.colliders.pose(self.time, self.time + step.dt)
                 join(self.grid, self.particles, self.colliders)
-            if planned.declaration.joins and self.colliders.sticks:
+            if planned.declaration.joins and self.colliders.sticks and self.residency is None:
                 self.colliders.volume = volumes_of_nodes(self.grid)
             if self.candidates.limiting & planned.writes:
                 self.particles.limits = None

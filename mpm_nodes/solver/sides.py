@@ -16,6 +16,7 @@ from mpm_nodes.kernels.level_sets.sheets import thin_sheet
 from mpm_nodes.kernels.transfers.binning import MOST_BODIES
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.grid import Copies, GridStore
+from mpm_nodes.solver.near_blocks import blocks_of_copies
 from mpm_nodes.solver.plates import SHEET, Splines, is_plate, parts_sides
 from mpm_nodes.solver.state import ParticleStore
 
@@ -190,7 +191,8 @@ def join(grid: GridStore, particles: ParticleStore, colliders: ColliderSet) -> N
     ):
         marked = colliders.marked = _Marked(posing, grid.packed, _copies(grid, block_sides, colliders, posing))
     grid.copies = marked.copies
-    kernels.join_copies(grid.copies.places, grid.copies.master, grid.array("momentum"), grid.array("velocity"))
+    parts = grid.parts("copies of nodes", blocks_of_copies(grid.copies))
+    kernels.join_copies(grid.copies.places, grid.copies.master, grid.array("momentum", parts), grid.array("velocity", parts))
 
 
 class _Marked(NamedTuple):

@@ -25,7 +25,7 @@ from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.blocks import grouped
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.device import sorting as device_sorting
-from mpm_nodes.solver.device.residency import Residency
+from mpm_nodes.solver.device.residency import Parts, Residency
 from mpm_nodes.solver.restored import refuse_unsound
 from mpm_nodes.solver.rows import RowMemory, close_up
 from mpm_nodes.solver.sorting import order_of
@@ -126,9 +126,10 @@ class ParticleStore(Store):
         """Fixed-point offsets, three rows."""
         return self._here(self._memory.offset)
 
-    def array(self, name: str) -> np.ndarray:
-        """Return the flat rows of an attribute, row r at [r * stride : r * stride + count]."""
-        return self._here(self.kept(name))
+    def array(self, name: str, parts: Parts | None = None) -> np.ndarray:
+        """Return the flat rows of an attribute, or of the fixed-point offsets for "position"; row r lies at
+        [r * stride : r * stride + count]. With `parts` only these need hold the values of now."""
+        return self._here(self.kept(name), parts)
 
     def seen(self, name: str) -> np.ndarray:
         """Return the rows of an attribute to look at only: what a device holds of them stays as new."""
@@ -143,9 +144,22 @@ class ParticleStore(Store):
             return device_sorting.mean(self.residency, self.kept(name), self.count)
         return float(self.array(name)[: self.count].mean())
 
-    def _here(self, array: np.ndarray) -> np.ndarray:
+    def _here(self, array: np.ndarray, parts: Parts | None = None) -> np.ndarray:
         """Return an array with its values of now on the host."""
-        return array if self.residency is None else self.residency.on_host(array)
+        return array if self.residency is None else self.residency.on_host(array, parts)
+
+    def parts(self, name: str, blocks: np.ndarray) -> Parts | None:
+        """Return the particles of some blocks as parts of arrays with three rows; None, which is everything, without a device.
+
+        Args:
+            name: What the blocks are (`Residency.parts`).
+            blocks: Their places, ascending.
+        """
+        if self.residency is None:
+            return None
+        begin = self.block_start[blocks]
+        counts = self.block_start[blocks + 1] - begin
+        return self.residency.parts(name, np.concatenate([begin + r * self.stride for r in range(3)]), np.tile(counts, 3))
 
     def kept(self, name: str) -> np.ndarray:
         """Return the memory of an attribute, or of the offsets for "position", whose newest values may be on a device."""
@@ -159,18 +173,21 @@ class ParticleStore(Store):
                 f"declare it in the stage's Reads or Writes"
             ) from None
 
-    def rows(self, name: str) -> np.ndarray:
-        """Return a view of an attribute, or of the fixed-point offsets for "position": shape (rows, count), in memory order."""
-        array, rows = (self.offset, 3) if name == "position" else (self.array(name), self.table[name].rows)
+    def rows(self, name: str, parts: Parts | None = None) -> np.ndarray:
+        """Return a view of an attribute, or of the fixed-point offsets for "position": shape (rows, count), in memory order.
+
+        With `parts` only these need hold the values of now.
+        """
+        array, rows = self.array(name, parts), 3 if name == "position" else self.table[name].rows
         return array[: rows * self.stride].reshape(rows, self.stride)[:, : self.count]
 
     def optional(self, name: str) -> np.ndarray:
         """Return the rows of an attribute, or an empty array of the solve's float type when nobody brought it."""
         return self.array(name) if name in self._memory.arrays else np.empty(0, self.dtype)
 
-    def geometry(self) -> Placement:
-        """Return where the particles are, as transfer kernels take it."""
-        return Placement(self.offset, self.stride, self.shift, 1.0 / self.unit, self.h)
+    def geometry(self, parts: Parts | None = None) -> Placement:
+        """Return where the particles are, as transfer kernels take it; with `parts` only these need be where they are now."""
+        return Placement(self.array("position", parts), self.stride, self.shift, 1.0 / self.unit, self.h)
 
     def runs(self) -> Iterator[tuple[BoundLaw, np.ndarray]]:
         """Yield each material that has particles: its law and its (begin, end, block) runs."""
@@ -312,11 +329,11 @@ class ParticleStore(Store):
         ends = np.stack([self.block_coord.min(axis=0), self.block_coord.max(axis=0)])
         return np.asarray(self.origin + self.h * (4.0 * ends + 3.5 + np.array([[-reach], [reach]])))
 
-    def places_of(self, which: np.ndarray) -> np.ndarray:
-        """Return places of some particles, by their places in memory [m], shape (n, 3), float64."""
+    def places_of(self, which: np.ndarray, parts: Parts | None = None) -> np.ndarray:
+        """Return places of some particles, all of them in `parts`, by their places in memory [m], shape (n, 3), float64."""
         block = np.searchsorted(self.block_start, which, side="right") - 1
         corner = self.origin + self.h * (4.0 * self.block_coord[block] + 3.5)
-        return np.asarray(corner + self.h * (self.rows("position")[:, which].T / self.unit))
+        return np.asarray(corner + self.h * (self.rows("position", parts)[:, which].T / self.unit))
 
     def _refuse_stale(self, name: str) -> None:
         if name in self.stale:

@@ -41,6 +41,8 @@ STEP = 0.02
 """Shortest step of the path tracing [cells]: thinner corners than this may be cut."""
 PUSH = 0.5
 """Farthest that a particle found inside a body is pushed out in one substep [cells]."""
+FARTHEST_WAY = 1.0 + PUSH
+"""The position update moves a particle by at most a cell along each axis, and it may be pushed out of bodies besides [cells]."""
 BOUNCES = 4
 """Contacts followed along one path; after the last the particle stays where it touches, carried by the body."""
 
@@ -63,7 +65,7 @@ def _moving_frame(b, s, x0, x1, x2, real):
 
 # ---------------------------------------------------------------- particle paths
 @compiled(fastmath=False)
-def collide_particle_paths(cloud, velocity, drift, dt, walls, bodies, doomed):
+def collide_particle_paths(cloud, blocks, velocity, drift, dt, walls, bodies, doomed):
     """Follow each particle's path over the substep and end it outside every body and closed wall.
 
     Before: x at the start of the substep, v its final velocity. After: v obeys the rule of what the path met, and x is such
@@ -71,6 +73,7 @@ def collide_particle_paths(cloud, velocity, drift, dt, walls, bodies, doomed):
 
     Args:
         cloud: `ParticleBlocks`; offsets are changed in place.
+        blocks: Places of the blocks to look at, int64.
         velocity: 3 rows, changed in place [m/s].
         drift: Largest |offset| in cells.
         dt: Substep [s].
@@ -78,9 +81,15 @@ def collide_particle_paths(cloud, velocity, drift, dt, walls, bodies, doomed):
         bodies: `Bodies`.
         doomed: Set to 1 for particles beyond a deleting wall, shape (count,), uint8.
     """
-    # the position update moves a particle by at most a cell along each axis, and it may be pushed out of bodies besides
-    given = (cloud, velocity, drift + 1.0 + PUSH, dt, walls, lend_plain(bodies), doomed)
-    parallel_for(_collide_particle_block, striped_places(cloud.block_coord.shape[0]), given)
+    given = (cloud, blocks, velocity, drift + FARTHEST_WAY, dt, walls, lend_plain(bodies), doomed)
+    parallel_for(_collide_particle_block, striped_places(blocks.shape[0]), given)
+
+
+@compiled(fastmath=False)
+def find_blocks_in_reach(block_coord, h, shift, drift, dt, walls, bodies, found):
+    """Set the marks of the blocks, shape (blocks,), uint8, that `collide_particle_paths` finds near bodies or walls; see there."""
+    given = (block_coord, h, shift, drift + FARTHEST_WAY, dt, walls, lend_plain(bodies), found)
+    parallel_for(_find_block_in_reach, striped_places(block_coord.shape[0]), given)
 
 
 @part
@@ -95,30 +104,63 @@ def _wall_places(b0, b1, b2, h, walls, wall_rules):
 
 
 @part
-def _collide_particle_block(place, cloud, velocity, reach, dt, walls, bodies, doomed):
+def _find_block_in_reach(place, block_coord, h, shift, reach, dt, walls, bodies, found):
+    block, count = striped(place, block_coord.shape[0]), len(bodies.real)
+    if block >= block_coord.shape[0]:
+        return
+    middle = _middle(block, block_coord, h, shift)
+    reals, integers = np.empty(count * FRAME_REALS, np.float32), np.empty(count * FRAME_INTEGERS, np.int32)
+    _, walled = _walls_near(middle, reach, h, walls)
+    found[block] = walled or _bodies_near((reals, integers), np.empty(count, np.int64), middle, reach, (h, dt), bodies) > 0
+
+
+@inline
+def _middle(block, block_coord, h, shift):
+    """Return the middle of a block of particles, three values [m]."""
+    return (
+        shift[0] + h * (4.0 * block_coord[block, 0] + 3.5),
+        shift[1] + h * (4.0 * block_coord[block, 1] + 3.5),
+        shift[2] + h * (4.0 * block_coord[block, 2] + 3.5),
+    )
+
+
+@part
+def _walls_near(middle, reach, h, walls):
+    """Return the `_wall_places` of a block, and whether a wall is in reach."""
+    sides = _wall_places(middle[0], middle[1], middle[2], h, walls.box, walls.rules)
+    return sides, max(sides[0], sides[2], sides[4]) > -reach or min(sides[1], sides[3], sides[5]) < reach
+
+
+@part
+def _bodies_near(frames, near, middle, reach, motion, bodies):
+    """Write the bodies in reach of a block to `near`, and their frames; return how many there are."""
+    (h, dt), count = motion, np.int64(0)
+    for b in range(len(bodies.real)):
+        # what sticks or slides was set down at the surface and is still in contact there
+        touching = 1.5 * MARGIN if bodies.integer[b, RULE] != SEPARATE else 0.0
+        if write_frame(frames, count, b, np.int64(0), middle, 3.0**0.5 * reach, (h, dt, touching), bodies):
+            near[count] = b
+            count += 1
+    return count
+
+
+@part
+def _collide_particle_block(place, cloud, blocks, velocity, reach, dt, walls, bodies, doomed):
     """Collide one block: the bodies and walls near it are tried on sixteen particles at a time, then on each that is left."""
     offset, stride, block_coord, block_start, unit, h, shift = cloud
     rows, motion = (offset, velocity, stride), (h / unit, h, dt)
-    block = striped(place, block_coord.shape[0])
-    if block >= block_coord.shape[0]:
+    index = striped(place, blocks.shape[0])
+    if index >= blocks.shape[0]:
         return
-    b0 = shift[0] + h * (4.0 * block_coord[block, 0] + 3.5)
-    b1 = shift[1] + h * (4.0 * block_coord[block, 1] + 3.5)
-    b2 = shift[2] + h * (4.0 * block_coord[block, 2] + 3.5)
-    sides = _wall_places(b0, b1, b2, h, walls.box, walls.rules)
-    walled = max(sides[0], sides[2], sides[4]) > -reach or min(sides[1], sides[3], sides[5]) < reach
+    block = blocks[index]
+    b0, b1, b2 = _middle(block, block_coord, h, shift)
+    sides, walled = _walls_near((b0, b1, b2), reach, h, walls)
     bodies_count = len(bodies.real)
     if bodies_count == 0 and not walled:
         return
     reals, integers = np.empty(bodies_count * FRAME_REALS, np.float32), np.empty(bodies_count * FRAME_INTEGERS, np.int32)
     frames, near = (reals, integers), np.empty(bodies_count, np.int64)
-    count = np.int64(0)
-    for b in range(bodies_count):
-        # what sticks or slides was set down at the surface and is still in contact there
-        touching = 1.5 * MARGIN if bodies.integer[b, RULE] != SEPARATE else 0.0
-        if write_frame(frames, count, b, np.int64(0), (b0, b1, b2), 3.0**0.5 * reach, (h, dt, touching), bodies):
-            near[count] = b
-            count += 1
+    count = _bodies_near(frames, near, (b0, b1, b2), reach, (h, dt), bodies)
     if count == 0 and not walled:
         return
     near = near[:count]

@@ -75,13 +75,13 @@ class CudaDevice:
             ) from error
 
     def upload(self, buffer: Any, array: np.ndarray) -> None:
-        """Copy an array to a buffer; the array may change afterwards."""
+        """Copy an array to the beginning of a buffer; the array may change afterwards."""
         from cuda.bindings import driver
 
         self._checked(driver.cuMemcpyHtoDAsync(int(buffer.handle), array.ctypes.data, array.nbytes, self._stream.handle))
 
     def download(self, buffer: Any, array: np.ndarray) -> None:
-        """Copy a buffer to an array, behind all that was launched."""
+        """Fill an array from the beginning of a buffer, behind all that was launched."""
         from cuda.bindings import driver
 
         self._checked(driver.cuMemcpyDtoHAsync(array.ctypes.data, int(buffer.handle), array.nbytes, self._stream.handle))

@@ -3,18 +3,26 @@
 Loops on the device ask for arrays by `on_device`; whoever reaches an array through its store gets it by `on_host`. Either copies
 only what the other side has changed since. While a stage runs, only what it declares to write counts as changed on the host;
 between stages everything that is handed out does, but within `reading`.
+
+A stage that knows that it needs few blocks of an array asks for these `Parts` alone. They are packed by a kernel, come down in one
+copy to their places in the host's array, and go up again before the device reads the array next. Whoever asks for the whole array
+meanwhile gets it with what was changed in the parts.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["Device", "Residency"]
+from mpm_nodes.kernels.cuda.parts import pack_parts, unpack_parts
+
+__all__ = ["Device", "Parts", "Residency"]
 
 
 class Device(Protocol):
@@ -35,11 +43,11 @@ class Device(Protocol):
         ...
 
     def upload(self, buffer: Any, array: np.ndarray) -> None:
-        """Copy an array to a buffer."""
+        """Copy an array to the beginning of a buffer."""
         ...
 
     def download(self, buffer: Any, array: np.ndarray) -> None:
-        """Copy a buffer to an array."""
+        """Fill an array from the beginning of a buffer."""
         ...
 
     def copy(self, target: Any, source: Any, nbytes: int) -> None:
@@ -59,14 +67,45 @@ class Device(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Parts of an array whose elements have four bytes; see `Residency.parts`.
+
+    Attributes:
+        pieces: Of each piece its first element, its place among the elements of all pieces and its number of elements,
+            shape (n, 3), int64.
+        step: Distance of the elements that are meant.
+        table: `pieces` on the device.
+    """
+
+    pieces: np.ndarray
+    step: int
+    table: Any
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        return int(self.pieces[:, 2].sum())
+
+
 @dataclass
 class _Copy:
-    """The copy of an array on the device; it keeps the array's memory from being used for another."""
+    """The copy of an array on the device; it keeps the array's memory from being used for another.
+
+    Attributes:
+        array: The array.
+        buffer: The copy.
+        on_host, on_device: Whether either is as it is now, but for the parts that changed; one of them always is.
+        here: The parts that are on the host as they are now, where the whole array is not.
+        changed: The parts that have changed on the host, where the rest of the copy is as it is now.
+    """
 
     array: np.ndarray
     buffer: Any
     on_host: bool = True
     on_device: bool = False
+    here: Parts | None = None
+    changed: Parts | None = None
 
 
 class Residency:
@@ -86,6 +125,8 @@ class Residency:
         self.moved = [0, 0]
         self._copies: dict[int, _Copy] = {}
         self._spare: tuple[int, Any] = 0, None
+        self._parts: dict[str, Parts] = {}
+        self._packed: tuple[np.ndarray, Any] = np.empty(0, np.int32), None
 
     @property
     def nbytes(self) -> int:
@@ -107,26 +148,100 @@ class Residency:
             self.device.upload(copy.buffer, array)
             self.moved[0] += array.nbytes
             copy.on_device = True
+        if read:
+            self._return(copy)
         if write:
             copy.on_host, copy.on_device = False, True
+            copy.here = copy.changed = None
         return copy.buffer
 
-    def on_host(self, array: np.ndarray) -> np.ndarray:
-        """Return an array with the values of now."""
+    def on_host(self, array: np.ndarray, parts: Parts | None = None) -> np.ndarray:
+        """Return an array with the values of now.
+
+        Args:
+            array: A one-dimensional array of a store.
+            parts: What is to hold them; None: the whole array. It counts as changed, too, where the array does.
+        """
         copy = self._copies.get(address(array))
-        if copy is not None:
+        if copy is None:
+            return array
+        changes = self.writes is None or address(array) in self.writes
+        if parts is None or not copy.on_device:
             if not copy.on_host:
+                self._return(copy)
                 self.device.download(copy.buffer, copy.array)
                 self.moved[1] += array.nbytes
-                copy.on_host = True
-            if self.writes is None or address(array) in self.writes:
-                copy.on_device = False
+                copy.on_host, copy.here = True, None
+            if changes:
+                copy.on_device, copy.changed = False, None
+            return array
+        if not parts.count:
+            return array
+        if not copy.on_host and copy.here is not parts:
+            self._return(copy)
+            self._bring(copy, parts)
+        if changes and copy.changed is not parts:
+            self._return(copy)
+            copy.changed = parts
         return array
 
     def holds(self, array: np.ndarray) -> bool:
         """Whether the device has the values of now."""
         copy = self._copies.get(address(array))
         return copy is not None and copy.on_device
+
+    def parts(self, name: str, first: np.ndarray, counts: np.ndarray, step: int = 1) -> Parts:
+        """Return parts of arrays, the same object as before where they are the same.
+
+        Args:
+            name: What the parts are: those of a name are kept.
+            first: The first element of each piece.
+            counts: How many elements each has.
+            step: Distance of the elements of a piece.
+        """
+        first, counts = first[counts > 0], counts[counts > 0]
+        pieces = np.stack([first, np.cumsum(counts) - counts, counts], axis=1).astype(np.int64)
+        before = self._parts.get(name)
+        if before is not None and before.step == step and np.array_equal(before.pieces, pieces):
+            return before
+        table = self.device.allocate(pieces.nbytes)
+        self.device.upload(table, pieces)
+        self.moved[0] += pieces.nbytes
+        found = self._parts[name] = Parts(pieces, step, table)
+        return found
+
+    def _bring(self, copy: _Copy, parts: Parts) -> None:
+        """Bring parts to the host."""
+        here, there = self._room(parts.count)
+        self._launch("pack_parts", parts, [copy.buffer, there])
+        self.device.download(there, here)
+        unpack_parts(here, copy.array.view(np.int32), parts.pieces, parts.step)
+        self.moved[1] += here.nbytes
+        copy.here = parts
+
+    def _return(self, copy: _Copy) -> None:
+        """Give the device what has changed on the host in part."""
+        parts, copy.changed = copy.changed, None
+        if parts is None:
+            return
+        here, there = self._room(parts.count)
+        pack_parts(copy.array.view(np.int32), here, parts.pieces, parts.step)
+        self.device.upload(there, here)
+        self._launch("unpack_parts", parts, [there, copy.buffer])
+        self.moved[0] += here.nbytes
+
+    def _launch(self, name: str, parts: Parts, buffers: list[Any]) -> None:
+        kernel = self.device.kernel(_source(), name)
+        self.device.launch(kernel, len(parts.pieces), [*buffers, parts.table, np.int32(parts.step)])
+
+    def _room(self, count: int) -> tuple[np.ndarray, Any]:
+        """Return room for so many elements on either side."""
+        here, there = self._packed
+        if len(here) < count:
+            here = np.empty(count * 5 // 4, np.int32)
+            there = self.device.allocate(here.nbytes)
+            self._packed = here, there
+        return here[:count], there
 
     def cleared(self, array: np.ndarray) -> None:
         """Set an array to zero where it is needed next: on the device."""
@@ -164,6 +279,11 @@ class Residency:
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """Count nothing as changed on the host meanwhile."""
         return self.writing(())
+
+
+@functools.cache
+def _source() -> str:
+    return resources.files("mpm_nodes.kernels.cuda").joinpath("parts.cuh").read_text()
 
 
 def address(array: np.ndarray) -> int:

@@ -37,6 +37,7 @@ from mpm_nodes.kernels.collisions.contact_rows import (
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP
 from mpm_nodes.solver.contact_forces import impulses_on_bodies, places_of_contacts
 from mpm_nodes.solver.contact_lists import listed_rows
+from mpm_nodes.solver.device.residency import Parts
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.rigid.bodies import RigidBodies
 from mpm_nodes.solver.state import ParticleStore
@@ -91,7 +92,7 @@ def meet(bodies: RigidBodies, grid: GridStore, found: ContactList, respond: Call
 
     Args:
         bodies: The bodies, moved through the substep as if there were no matter.
-        grid: The grid; its velocities are changed.
+        grid: The grid; its velocities are changed. Velocities and masses of nodes in contact are on the host.
         found: Its contacts.
         respond: Meets them, and adds to `given`.
         given: What each row of `found` gives to its body, flat [N s]; written.
@@ -103,7 +104,7 @@ def meet(bodies: RigidBodies, grid: GridStore, found: ContactList, respond: Call
         respond()
         return
     nodes = _nodes_of(places, 64 * grid.count)
-    velocity = grid.array("velocity").reshape(-1, 4)
+    velocity = grid.kept("velocity").reshape(-1, 4)
     surface = found.places[contacts.listed, SURFACE_PLACE]
     rows = found.rows[surface].copy()
     before, pulls = velocity[nodes].copy(), found.rows[:, PULL].copy()
@@ -130,31 +131,37 @@ def meet(bodies: RigidBodies, grid: GridStore, found: ContactList, respond: Call
 
 
 def lost_on_paths(
-    particles: ParticleStore, before: np.ndarray, dt: float, distances_at: Callable[[np.ndarray], np.ndarray]
+    particles: ParticleStore,
+    parts: Parts | None,
+    before: np.ndarray,
+    dt: float,
+    distances_at: Callable[[np.ndarray], np.ndarray],
 ) -> LostOnPaths:
     """Return what particles lost that met bodies and walls on their paths.
 
     Args:
         particles: The particles, with the velocities that they have now.
+        parts: Those that may have; None: all.
         before: Velocities that they had, shape (3, n) [m/s].
         dt: The substep [s].
         distances_at: Returns the distances of places, shape (m, 3) [m], from all colliders and walls, shape
             (m, colliders + walls) [m].
     """
-    met = np.flatnonzero((particles.rows("velocity") != before).any(axis=0))
+    velocity = particles.rows("velocity", parts)
+    met = np.flatnonzero((velocity != before).any(axis=0))
     if not len(met):
         return LostOnPaths(met, np.zeros(0, np.int64), np.zeros((0, 3)), np.zeros((0, 3)))
-    place = particles.places_of(met) + dt * particles.rows("velocity")[:, met].astype(np.float64).T
-    return LostOnPaths(met, distances_at(place).argmin(axis=1), place, _lost(particles, before, met))
+    place = particles.places_of(met, parts) + dt * velocity[:, met].astype(np.float64).T
+    return LostOnPaths(met, distances_at(place).argmin(axis=1), place, _lost(particles, velocity, before, met))
 
 
-def _lost(particles: ParticleStore, before: np.ndarray, met: np.ndarray) -> np.ndarray:
+def _lost(particles: ParticleStore, velocity: np.ndarray, before: np.ndarray, met: np.ndarray) -> np.ndarray:
     """Return the momentum that particles have lost, shape (m, 3) [N s]."""
-    mass, now = (particles.rows(name)[:, met].astype(np.float64) for name in ("mass", "velocity"))
+    mass, now = (rows[:, met].astype(np.float64) for rows in (particles.rows("mass"), velocity))
     return np.asarray((mass * (before[:, met] - now)).T)
 
 
-def kick(bodies: RigidBodies, particles: ParticleStore, before: np.ndarray, lost: LostOnPaths) -> LostOnPaths:
+def kick(bodies: RigidBodies, particles: ParticleStore, parts: Parts | None, before: np.ndarray, lost: LostOnPaths) -> LostOnPaths:
     """Give the bodies what particles lost on their paths, and return what they then have lost.
 
     Paths are met as if bodies were infinitely heavy. A body that is lighter than what meets it in a substep would be thrown: with
@@ -164,6 +171,7 @@ def kick(bodies: RigidBodies, particles: ParticleStore, before: np.ndarray, lost
     Args:
         bodies: The bodies.
         particles: The particles, with the velocities that they have now; changed.
+        parts: Those that may have lost any; None: all.
         before: Velocities that they had, shape (3, n) [m/s].
         lost: What `lost_on_paths` returned.
     """
@@ -180,11 +188,11 @@ def kick(bodies: RigidBodies, particles: ParticleStore, before: np.ndarray, lost
     of_particles = np.bincount(body, (lost.momentum[mine] ** 2).sum(axis=1) / mass, len(places))
     share = np.minimum(of_particles / np.maximum(of_bodies, np.finfo(float).tiny), 1.0)[body]
     if (share < 1.0).any():
-        velocity, moved = particles.rows("velocity"), lost.met[mine]
+        velocity, moved = particles.rows("velocity", parts), lost.met[mine]
         velocity[:, moved] = np.where(
             share < 1.0, before[:, moved] + share * (velocity[:, moved] - before[:, moved]), velocity[:, moved]
         )
-        lost.momentum[mine] = _lost(particles, before, moved)
+        lost.momentum[mine] = _lost(particles, velocity, before, moved)
         impulses = impulses_on_bodies(body, arm, lost.momentum[mine], len(places))
     bodies.world.kick(impulses)
     return lost
@@ -208,8 +216,9 @@ def _contacts(bodies: RigidBodies, grid: GridStore, found: ContactList, every: n
     ratio, outside = found.ratios[listed], np.where(image >= 0, image, node)
     centre = bodies.world.starts[body] - grid.origin
     node_arm, image_arm = grid.places_of(node) - centre, grid.places_of(outside) - centre
-    mass = grid.array("momentum").reshape(-1, 4)[:, 3].astype(np.float64)
-    inner, outer = mass[node], np.where(image >= 0, mass[outside], np.inf)
+    mass = grid.kept("momentum").reshape(-1, 4)[:, 3]
+    inner = mass[node].astype(np.float64)
+    outer = np.where(image >= 0, mass[outside].astype(np.float64), np.inf)
     arm = places_of_contacts(grid, node, image, ratio) - centre
     held = inner * (1.0 - ratio) ** 2 / (1.0 + ratio**2 * inner / outer)
     return RigidContacts(listed, body, arm, node_arm, image_arm, np.where(image >= 0, held, inner))

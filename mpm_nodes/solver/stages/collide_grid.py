@@ -35,4 +35,4 @@ def collide_grid(
     contacts = colliders.collide_grid(grid, step.contact_forces)
     if step.contact_forces:
         tell_forces(step, colliders, grid, contacts)
-    grid.halo.copy(grid.array("velocity"))  # nodes at the rim of a halo do not see all that the rank that they belong to sees
+    grid.halo.copy(grid.kept("velocity"))  # nodes at the rim of a halo do not see all that the rank that they belong to sees

@@ -36,12 +36,12 @@ class Emulated:
         return np.full(nbytes, 0xFF, np.uint8)
 
     def upload(self, buffer: np.ndarray, array: np.ndarray) -> None:
-        """Copy an array to a buffer."""
-        buffer[:] = array.view(np.uint8).ravel()
+        """Copy an array to the beginning of a buffer."""
+        buffer[: array.nbytes] = array.view(np.uint8).ravel()
 
     def download(self, buffer: np.ndarray, array: np.ndarray) -> None:
-        """Copy a buffer to an array."""
-        array.view(np.uint8).ravel()[:] = buffer
+        """Fill an array from the beginning of a buffer."""
+        array.view(np.uint8).ravel()[:] = buffer[: array.nbytes]
 
     def copy(self, target: np.ndarray, source: np.ndarray, nbytes: int) -> None:
         """Copy bytes from a buffer to another."""
@@ -76,7 +76,9 @@ class Emulated:
         self.launches[name] = self.launches.get(name, 0) + 1
         values = [ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else _number(a) for a in arguments]
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-        assert function(pointers, blocks, threads, self.launches[name] % 2 == self.backwards), f"{name}: a barrier that some threads miss"
+        assert function(pointers, blocks, threads, self.launches[name] % 2 == self.backwards), (
+            f"{name}: a barrier that some threads miss"
+        )
 
 
 def _number(value: Any) -> Any:
