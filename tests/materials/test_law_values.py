@@ -1,13 +1,10 @@
-"""The laws' functions type on lanes, on scalars of both sizes, and run as CUDA kernels in numba's simulator."""
+"""The laws' functions type on lanes and on scalars of both sizes."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numba
@@ -125,7 +122,7 @@ def test_lanes_equal_the_scalar_twin(law_id):
 
 
 def test_no_bare_real_literal_in_shared_code():
-    """A literal stands only inside const(...): bare ones do not type on lanes and make float64 on CUDA."""
+    """A literal stands only inside const(...): bare ones do not type on lanes."""
     modules = [mat3, differences, rotations, eigen, *(law(name).module for name in law_ids())]
     kernels = (module for physics in all_physics() for module in physics.modules("kernels"))
     modules += [module for module in kernels if module.__name__.endswith(".tearing")]  # which laws' loops take in
@@ -144,73 +141,3 @@ def test_no_bare_real_literal_in_shared_code():
                 n for n in ast.walk(function) if isinstance(n, ast.Constant) and isinstance(n.value, float) and id(n) not in allowed
             ]
             assert not bare, f"{module.__name__}.{function.name} line {bare[0].lineno}: write const(x, {bare[0].value})"
-
-
-_CUDA = """
-import sys
-import numpy as np
-from numba import cuda
-from mpm_nodes.data import ATTRIBUTES
-from mpm_nodes.materials.contract import law, law_ids
-from mpm_nodes.materials.material_point import call_law
-sys.path.insert(0, sys.argv[1])
-from law_samples import PARAMS, random_matrices, random_states
-
-assert "simulator" in cuda.__name__ or cuda.simulator, "the simulator is off"
-COUNT, DT = 12, np.float32(1e-3)
-
-def nine(a, i):
-    return (a[i, 0, 0], a[i, 0, 1], a[i, 0, 2], a[i, 1, 0], a[i, 1, 1], a[i, 1, 2], a[i, 2, 0], a[i, 2, 1], a[i, 2, 2])
-
-for name in law_ids():
-    found, functions = law(name), law(name).module
-    matrix = [ATTRIBUTES[attribute].rows == 9 for attribute in found.state]
-
-    @cuda.jit
-    def point(first, second, A, coeffs, T, first_new, second_new):
-        i = cuda.grid(1)
-        if i < A.shape[0]:
-            state = (nine(first, i) if matrix[0] else first[i],) + ((second[i],) if len(matrix) > 1 else ())
-            c = tuple(coeffs[k] for k in range(coeffs.shape[0]))
-            a = nine(A, i)
-            t = functions.stress(state, a, c, DT)
-            for k in range(9):
-                T[i, k // 3, k % 3] = t[k]
-            new = functions.advance(state, a, c, DT)
-            if found.function("project"):
-                new = functions.project(new, c, DT)
-            if matrix[0]:
-                for k in range(9):
-                    first_new[i, k // 3, k % 3] = new[0][k]
-            else:
-                first_new[i] = new[0]
-            if len(matrix) > 1:
-                second_new[i] = new[1]
-
-    state = {n: v.astype(np.float32) for n, v in random_states(name, COUNT, strain=0.1).items()}
-    A = random_matrices(COUNT, 0.1).astype(np.float32)
-    A[0] = np.diag([-1.5, 0, 0])  # takes the guarded step
-    columns = [state[n] for n in found.state] + [np.zeros(COUNT, np.float32)]
-    results = [np.zeros((COUNT, 3, 3), np.float32), np.zeros_like(columns[0]), np.zeros_like(columns[1])]
-    point[1, 16](*columns[:2], A, found.coefficients(PARAMS.get(name)).astype(np.float32), *results)
-    given = dict(params=PARAMS.get(name), dt=DT, dtype=np.float32)
-    T = call_law(name, "stress", state, A, **given)
-    new = call_law(name, "advance", state, A, **given)
-    if found.function("project"):
-        new = call_law(name, "project", new, **given)
-    assert results[0].dtype == np.float32 and results[0].any()
-    np.testing.assert_allclose(results[0], T, rtol=1e-5, atol=1e-5 * abs(T).max())
-    for got, attribute in zip(results[1:], found.state):
-        np.testing.assert_allclose(got, new[attribute], rtol=1e-5, atol=1e-6)
-    print(name)
-"""
-
-
-def test_laws_run_in_cuda_kernels():
-    """stress, advance and project of every law in a cuda.jit kernel of the simulator agree with the CPU."""
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", _CUDA, str(Path(__file__).parent)], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.split() == list(law_ids())

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -126,32 +122,6 @@ def test_laws_without_tables_have_the_loops_that_they_had():
             assert "temperature" not in text and "row_value" not in text and "phase" not in text
     words = source_of(tabled_law(TOFFEE), STRESS[:1], {**ATTRIBUTES, **law("neo_hookean").fields}).text
     assert "temperature" in words and "row_value" in words
-
-
-CUDA_RUN = """
-import sys
-import numpy as np
-from numba import cuda
-sys.path[:0] = sys.argv[1:]
-from test_over_temperature import *
-from mpm_nodes.kernels.composition.backends import CUDA
-assert cuda.simulator, "the simulator is off"
-heated = Heated(TOFFEE, np.float32)
-fragments = tuple(fragment for fragment in STRESS if fragment.fits(heated.law))
-loop = composed_loop(heated.law, fragments, {**ATTRIBUTES, **heated.law.fields}, backend=CUDA)
-loop.run[2, 8](*[heated.given[name] for name in loop.source.names])
-got, expected = heated.given["stress"].reshape(6, STRIDE)[:, :COUNT].T, heated.expected()
-np.testing.assert_allclose(got, expected, rtol=0, atol=2e-6 * np.abs(expected).max())
-print("ran")
-"""
-
-
-def test_loops_with_tables_run_on_cuda(tmp_path):
-    """Numbers take the path that lanes take: in numba's simulator, a thread a particle."""
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "MPM_NODES_CACHE": str(tmp_path)}
-    command = [sys.executable, "-c", CUDA_RUN, str(Path(__file__).parent)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0 and "ran" in done.stdout, done.stderr[-3000:]
 
 
 def test_rows_are_added_where_coefficients_bend():

@@ -213,10 +213,7 @@ class Block:
     # ---------------------------------------------------------------- the module
     def written(self) -> Source:
         """Return the source: the functions of the fragments, that of a block, and the kernel that goes over the blocks."""
-        if self.backend.blocks:
-            self._over_blocks()
-        else:
-            self._shared_among_threads()
+        self._over_blocks()
         names = " + ".join(dict.fromkeys(fragment.label for fragment in self.fragments))
         for_law = "" if self.law is None else f' for the law "{self.law.id}"'
         self.source.text = self.module.text(f"{names}{for_law}: one loop over blocks.")
@@ -242,17 +239,8 @@ class Block:
             calls += textwrap.indent(call("parallel_for", ["block", "colour_shares[colour]", passed]), "    ")
         else:
             calls = call("parallel_for", ["block", "shares" if gathers else "segments.shape[0]", passed])
-        self._kernel("@compiled(fastmath=False)", calls)
-
-    def _shared_among_threads(self) -> None:
-        """Write a kernel whose thread blocks take one run of particles each, and their threads its particles."""
-        self.module.use("numba", "cuda")
-        self.argument("segments")
-        head = "start, end, step = segments[row, 0] + cuda.threadIdx.x, segments[row, 1], cuda.blockDim.x"
-        self._kernel("@cuda.jit", "\n".join(["row = cuda.blockIdx.x", head, *self._viscosity(), *self._lines]))
-
-    def _kernel(self, decorator: str, body: str) -> None:
-        self.module.add(f"{decorator}\n{call('def run', self.source.names)}:\n{textwrap.indent(body, '    ')}\n")
+        head = call("def run", self.source.names)
+        self.module.add(f"@compiled(fastmath=False)\n{head}:\n{textwrap.indent(calls, '    ')}\n")
 
     def _head(self, coloured: bool) -> list[str]:
         """Return the lines that say which particles it is about, as far as the others ask for them."""
@@ -278,11 +266,7 @@ class Block:
             lines += [f"    {column}_stride = {local}", f"    {column}_shift = {shift}"]
             self.argument("stride")
             place += self.table[name].rows
-        return [*lines, *self._viscosity()]
-
-    def _viscosity(self) -> list[str]:
-        """Return the line that finds the material's own viscosity, where anything asks for it."""
-        if VISCOSITY not in self._asked:
-            return []
-        self.module.use("mpm_nodes.kernels.composition.values", "own_viscosity")
-        return [f"{VISCOSITY} = own_viscosity({self.argument('coefficients')}, {len(self.law.names)})"]
+        if VISCOSITY in self._asked:
+            self.module.use("mpm_nodes.kernels.composition.values", "own_viscosity")
+            lines.append(f"{VISCOSITY} = own_viscosity({self.argument('coefficients')}, {len(self.law.names)})")
+        return lines

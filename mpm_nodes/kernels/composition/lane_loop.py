@@ -12,6 +12,8 @@ from mpm_nodes.kernels.composition.fragments import BARE, SCALED, STATE, VISCOSI
 from mpm_nodes.kernels.composition.module import call
 from mpm_nodes.kernels.composition.tables import HEAD, row_length
 
+MEMORY = "mpm_nodes.kernels.lanes.memory"
+"""Module with loads and stores."""
 SCALE = "stiffness_scale"
 FACTORS = frozenset((SCALE, "tear_scale"))
 """Attributes that are factors: 1, in an empty array, where nobody brought them."""
@@ -69,8 +71,6 @@ class LaneLoop:
         step = block.backend.step
         if step == "WIDTH":
             self.use("mpm_nodes.kernels.lanes.types", "WIDTH")
-        if step == "step":
-            self.given("step", "step")
         loop = f"for i in range(start, end, {step}):\n" + textwrap.indent("\n".join([*fetches, *self.body]), "    ")
         return "\n".join([*before, loop, *after])
 
@@ -138,7 +138,7 @@ class LaneLoop:
         """Load a factor, or 1 where its array is empty."""
         x = self.reference()
         self.use("mpm_nodes.kernels.lanes.arithmetic", "const")
-        value = f"{self.use(self.block.backend.memory, self.block.backend.load)}({self.given(self.block.column(name))}, i)"
+        value = f"{self.use(MEMORY, self.block.backend.load)}({self.given(self.block.column(name))}, i)"
         self.body += [f"{lanes} = const({x}, 1.0)", f"if {name}.size > 0:", f"    {lanes} = {self.widened(value)}"]
 
     def loading(self, name: str) -> str:
@@ -146,7 +146,7 @@ class LaneLoop:
         array, stride, index = self.rows(name)
         self.read.append(name)
         backend = self.block.backend
-        load = self.use(backend.memory, backend.load)
+        load = self.use(MEMORY, backend.load)
         if rows not in _LOADS or (rows > 1 and not backend.rows):
             each = [self.widened(f"{load}({array}, {row} * {stride} + {index})") for row in range(rows)]
             return f"({', '.join(each)},)"
@@ -243,7 +243,7 @@ class LaneLoop:
             return value
         backend = self.block.backend
         name = "to_double" if rows == 1 else f"to_double{rows}"
-        return f"{self.use(backend.memory if rows == 1 else backend.rows, name)}({value})"
+        return f"{self.use(MEMORY if rows == 1 else backend.rows, name)}({value})"
 
     # ---------------------------------------------------------------- one row of a table after another
     def rounds(self, fragment: Rounds, values: Sequence[str]) -> list[str]:
@@ -252,7 +252,7 @@ class LaneLoop:
         table = self.given(fragment.table, block.own(self.place, fragment.table))
         x = self.reference()
         self.given("end", "end")
-        self.use("mpm_nodes.kernels.lanes.memory", "store")
+        self.use(MEMORY, "store")
         row = ", ".join(f"broadcast({x}, {table}[{columns} * r + {c}])" for c in range(columns))
         stores = [f"store(values, WIDTH * ({columns} * r + {c}), new[{c}])" for c in range(columns)]
         inside = [
@@ -280,9 +280,9 @@ class LaneLoop:
         self.given("end", "end")
         backend = self.block.backend
         if rows > 1 and backend.rows:
-            self.use(backend.memory, "store_first_each")
+            self.use(MEMORY, "store_first_each")
             return f"store_first_each({array}, {index}, {stride}, {value}, end - i)"
-        self.use(backend.memory, "store_first")
+        self.use(MEMORY, "store_first")
         if rows == 1:
             return f"store_first({array}, {index}, {value}, end - i)"
         return "\n".join(f"store_first({array}, {row} * {stride} + {index}, {value}[{row}], end - i)" for row in range(rows))
@@ -292,11 +292,9 @@ class LaneLoop:
         block, largest, sums = self.block, self.fragment.largest, self.fragment.sums
         if not (largest or sums):
             return [], []
-        if not block.backend.blocks:
-            raise block.refused(self.fragment, "a reduction")
-        self.use(block.backend.memory, "lane_index")
+        self.use(MEMORY, "lane_index")
         self.use("mpm_nodes.kernels.lanes.arithmetic", "broadcast", "const")
-        load = self.use(block.backend.memory, block.backend.load)
+        load = self.use(MEMORY, block.backend.load)
         x = self.reference()
         self.body.append(f"inside = lane_index({x}) < broadcast({x}, end - i)")
         name = next(name for name in self.read if block.table[name].kind == "real")
@@ -313,7 +311,7 @@ class LaneLoop:
             after += [f"{found}[{row}, {column}] = whole({name})" for column, name in enumerate(largest)]
         if sums:
             self.use("mpm_nodes.kernels.lanes.arithmetic", "hsum", "select")
-            self.use(block.backend.memory, "to_double")
+            self.use(MEMORY, "to_double")
             found = self.given(block.reduction(self.place, "sums"))
             before.append(f"{', '.join(sums)} = {', '.join('to_double(zero)' for _ in sums)}")
             self.body += [f"{name} = {name} + to_double(select(inside, new_{name}, zero))" for name in sums]

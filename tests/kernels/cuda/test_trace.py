@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -13,20 +11,14 @@ from mpm_nodes.kernels.cuda.trace import Symbol, TraceError, named, statements
 from mpm_nodes.kernels.lanes.arithmetic import any_lane, both, const, either, select, sqrt
 from mpm_nodes.kernels.lanes.exponentials import exp
 from mpm_nodes.materials.contract import OPTIONAL, REQUIRED, law, law_ids
+from tests.kernels.cuda.traced import built, leaves, needs_compiler
 from tests.materials.law_samples import COMBINED, PARAMS, combined_laws, random_matrices, random_states
 
 __all__ = ["combined_laws"]
-COMPILER = shutil.which("g++") or shutil.which("clang++")
 FUNCTIONS = {**REQUIRED, **OPTIONAL}
 TYPES = {"float": (ctypes.c_float, np.float32), "double": (ctypes.c_double, np.float64)}
 ROWS = ("state", "A", "dA", "L", "coeffs")
 COUNT, DT = 256, 1e-3
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="neither g++ nor clang++ is installed")
-
-
-def leaves(values):
-    """Numbers of nested tuples, in order."""
-    return [x for each in values for x in leaves(each)] if isinstance(values, tuple) else [values]
 
 
 CASES = [
@@ -66,14 +58,6 @@ def loop_of(law_id, function, parameters, real):
     rows = ", ".join(f"const {real}* {each}" for each in ROWS)
     head = f'extern "C" void {law_id}_{function}_{real}({rows}, {real} dt, {real}* out, long n)'
     return f"{head} {{\nfor (long p = 0; p < n; p++) {{\n{body}\n}}\n}}\n"
-
-
-def built(folder, text):
-    """Compile C++ without contractions, which NumPy does not have either."""
-    (folder / "loops.cpp").write_text("#include <cmath>\nusing namespace std;\n" + text)
-    flags = ["-std=c++17", "-O0", "-ffp-contract=off", "-fno-math-errno", "-shared", "-fPIC"]
-    subprocess.run([COMPILER, *flags, "loops.cpp", "-o", "loops.so"], cwd=folder, check=True)
-    return ctypes.CDLL(str(folder / "loops.so"))
 
 
 @pytest.fixture(scope="module")

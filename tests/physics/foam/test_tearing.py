@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +23,7 @@ from mpm_nodes.physics.foam.stages.recovery import recover_plasticity
 from mpm_nodes.physics.foam.stages.tearing import detect_tears, limit_deformation, limit_stress
 from mpm_nodes.solver.stages.total_deformation import update_total_deformation
 from mpm_nodes.verification.quantities import full, packed
+from tests.kernels.cuda.traced import needs_compiler, traced
 
 COUNT = 100
 """Six groups of sixteen lanes and a rest, in several blocks."""
@@ -243,58 +241,26 @@ def test_materials_without_a_recovery_time_do_not_recover():
         np.testing.assert_array_equal(by_id(solver, "total_deformation"), before)
 
 
-# ---------------------------------------------------------------- other targets
-_CUDA = """
-import numpy as np
-from numba import cuda
-from mpm_nodes.kernels.algebra import mat3
-from mpm_nodes.physics.foam.kernels import tearing
-from mpm_nodes.physics.foam.problems.tearing import isochoric, unimodular_strain
+# ---------------------------------------------------------------- on a GPU
+@needs_compiler
+def test_tearing_traces_for_gpus(tmp_path):
+    """Detection, limits and recovery in C++ for a GPU, compiled for the CPU, agree with NumPy columns."""
+    random, dt = np.random.default_rng(0), np.float32(1e-3)
+    elastic, plastic = isochoric(random, COUNT, 0.1), isochoric(random, COUNT, 0.5)
+    L = random.normal(0, 100, (COUNT, 3, 3))
+    F, b, L, T = (each.reshape(COUNT, 9).astype(np.float32) for each in (elastic @ plastic, unimodular_strain(elastic), L, L))
+    T += T.reshape(COUNT, 3, 3).transpose(0, 2, 1).reshape(COUNT, 9)
+    J = random.uniform(0.9, 1.1, COUNT).astype(np.float32)
 
-assert "simulator" in cuda.__name__ or cuda.simulator, "the simulator is off"
-COUNT, DT = 12, np.float32(1e-3)
-random = np.random.default_rng(0)
-elastic, plastic = isochoric(random, COUNT, 0.1), isochoric(random, COUNT, 0.5)
-F, B = (elastic @ plastic).astype(np.float32), unimodular_strain(elastic).astype(np.float32)
-L = random.normal(0, 100, (COUNT, 3, 3)).astype(np.float32)
-T = (L + L.transpose(0, 2, 1)).astype(np.float32)
-J = random.uniform(0.9, 1.1, COUNT).astype(np.float32)
+    def point(F, b, L, T, J, threshold, exponent, rest, dt):
+        moves, healed = shared.recovered(F, b, exponent, rest)
+        limited = shared.limited_gradient(L, J, b, dt, False)
+        return shared.is_torn(F, b, threshold), moves, healed, limited, shared.without_tension(T)
 
-
-def nine(a, i):
-    return (a[i, 0, 0], a[i, 0, 1], a[i, 0, 2], a[i, 1, 0], a[i, 1, 1], a[i, 1, 2], a[i, 2, 0], a[i, 2, 1], a[i, 2, 2])
-
-
-@cuda.jit
-def point(F, B, L, T, J, torn, out):
-    i = cuda.grid(1)
-    if i < F.shape[0]:
-        f, b = nine(F, i), nine(B, i)
-        torn[i] = tearing.is_torn(f, b, np.float32(1.0))
-        moves, f = tearing.recovered(f, b, np.float32(-0.01), np.float32(1e-6))
-        limited = tearing.limited_gradient(nine(L, i), J[i], b, DT, False)
-        for part, M in enumerate((f, limited, tearing.without_tension(nine(T, i)))):
-            for k in range(9):
-                out[part, i, k] = M[k]
-
-
-torn, out = np.zeros(COUNT, np.int32), np.zeros((3, COUNT, 9), np.float32)
-point[1, 16](F, B, L, T, J, torn, out)
-columns = lambda a: tuple(a.reshape(COUNT, 9).T.copy())
-f, b = columns(F), columns(B)
-expected = (tearing.recovered(f, b, np.float32(-0.01), np.float32(1e-6))[1],
-            tearing.limited_gradient(columns(L), J, b, DT, False), tearing.without_tension(columns(T)))
-np.testing.assert_array_equal(torn, tearing.is_torn(f, b, np.float32(1.0)))
-assert 0 < torn.sum() < COUNT
-for got, exact in zip(out, expected):
-    np.testing.assert_allclose(got, np.stack(exact, -1), rtol=1e-4, atol=1e-5 * np.abs(np.stack(exact)).max())
-print("done")
-"""
-
-
-def test_tearing_runs_in_cuda_kernels():
-    """Detection, limits and recovery in a cuda.jit kernel of the simulator agree with NumPy columns."""
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    done = subprocess.run([sys.executable, "-c", _CUDA], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.split() == ["done"]
+    numbers = [np.float32(x) for x in (1.0, -0.01, 1e-6, dt)]
+    found = traced(tmp_path, point, F, b, L, T, J, *numbers)
+    torn, moves, *expected = point(*(tuple(each.T) for each in (F, b, L, T)), J, *numbers)
+    np.testing.assert_array_equal(found[:2], [torn, moves])
+    assert 0 < torn.sum() < COUNT
+    for got, exact in zip(found[2:].reshape(3, 9, COUNT), expected, strict=True):
+        np.testing.assert_allclose(got, np.stack(exact), rtol=1e-4, atol=1e-5 * np.abs(np.stack(exact)).max())

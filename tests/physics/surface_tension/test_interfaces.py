@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numba
 import numpy as np
 import pytest
@@ -13,10 +9,12 @@ import pytest
 from mpm_nodes.kernels.cells.bins import bins_of, places_of
 from mpm_nodes.physics.surface_tension.kernels.cubes import COUNTS, MOST, STARTS, TRIANGLES, _edge, _faces
 from mpm_nodes.physics.surface_tension.kernels.edge_cuts import NO_MIRRORS, cut_edges
+from mpm_nodes.physics.surface_tension.kernels.energy import second_derivative, surface_gradient
 from mpm_nodes.physics.surface_tension.kernels.sampling import Spread, sample_union
 from mpm_nodes.physics.surface_tension.kernels.union import union_of_spheres
 from mpm_nodes.physics.surface_tension.problems.surface_tension import samples_of
 from mpm_nodes.solver.state import ParticleStore
+from tests.kernels.cuda.traced import needs_compiler, traced
 
 
 def segments(case: int, face: tuple[int, ...]) -> set[tuple[int, int]]:
@@ -135,38 +133,17 @@ def test_a_ball_has_the_area_of_its_spheres_or_of_its_matter():
     assert 1.0 < area / (4.0 * np.pi * 0.8**2) < 1.06
 
 
-_CUDA = """
-import numpy as np
-from numba import cuda
-from mpm_nodes.physics.surface_tension.kernels.energy import second_derivative, surface_gradient
+@needs_compiler
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_energy_traces_for_gpus(whole, tmp_path):
+    """Gradient and Hessian of a sample in C++ for a GPU, in single precision, agree with those of the CPU."""
+    random = np.random.default_rng(0)
+    n, A, Q = random.normal(size=(6, 3)), random.normal(0.0, 0.1, (6, 9)), random.normal(size=(6, 9))
+    n /= np.linalg.norm(n, axis=1)[:, None]
 
-assert "simulator" in cuda.__name__ or cuda.simulator, "the simulator is off"
-random = np.random.default_rng(0)
-n, A, Q = random.normal(size=(6, 3)), random.normal(0.0, 0.1, (6, 9)), random.normal(size=(6, 9))
-n /= np.linalg.norm(n, axis=1)[:, None]
-n, A, Q, out = n.astype(np.float32), A.astype(np.float32), Q.astype(np.float32), np.zeros((6, 18), np.float32)
+    def point(n, A, Q, k, whole):
+        return surface_gradient(n, A), second_derivative(n, A, Q, k, whole)
 
-@cuda.jit
-def point(n, A, Q, out):
-    i = cuda.grid(1)
-    if i < n.shape[0]:
-        normal = (n[i, 0], n[i, 1], n[i, 2])
-        a = (A[i, 0], A[i, 1], A[i, 2], A[i, 3], A[i, 4], A[i, 5], A[i, 6], A[i, 7], A[i, 8])
-        q = (Q[i, 0], Q[i, 1], Q[i, 2], Q[i, 3], Q[i, 4], Q[i, 5], Q[i, 6], Q[i, 7], Q[i, 8])
-        P, M = surface_gradient(normal, a), second_derivative(normal, a, q, n.dtype.type(0.7), i < 3)
-        for k in range(9):
-            out[i, k], out[i, 9 + k] = P[k], M[k]
-
-point[1, 8](n, A, Q, out)
-for i in range(6):
-    given = tuple(n[i].astype(float)), tuple(A[i].astype(float))
-    exact = (*surface_gradient(*given), *second_derivative(*given, tuple(Q[i].astype(float)), 0.7, i < 3))
-    np.testing.assert_allclose(out[i], exact, atol=1e-5)
-"""
-
-
-def test_the_energy_runs_in_cuda_kernels():
-    """Gradient and Hessian of a sample in a cuda.jit kernel of the simulator, in single precision, agree with the CPU."""
-    environment = {**os.environ, "NUMBA_ENABLE_CUDASIM": "1"}
-    done = subprocess.run([sys.executable, "-c", _CUDA], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
+    found = traced(tmp_path, point, n, A, Q, np.float32(0.7), whole)
+    expected = point(*(tuple(each.astype(np.float32).astype(float).T) for each in (n, A, Q)), 0.7, whole)
+    np.testing.assert_allclose(found, np.concatenate(expected), atol=1e-5)

@@ -25,7 +25,7 @@ import numpy as np
 
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
-from mpm_nodes.kernels.lanes.arithmetic import const, select, sqrt
+from mpm_nodes.kernels.lanes.arithmetic import const, either, select, sqrt
 
 __all__ = [
     "CHUNK",
@@ -116,7 +116,7 @@ def second_derivative(n, A, Q, k, whole):
     e2 = _cross(N, e1)
     du = _moved_by(Q, t1)
     dv = _moved_by(Q, t2)
-    up, down = select((k > zero) | whole, k, zero), select((k < zero) | whole, -k, zero)
+    up, down = select(either(k > zero, whole), k, zero), select(either(k < zero, whole), -k, zero)
     al, be = _dot(du, N), _dot(dv, N)
     s, t = up * half * (_dot(du, e1) + _dot(dv, e2)), up * half * (_dot(du, e2) - _dot(dv, e1))
     r, w = down * half * (_dot(du, e1) - _dot(dv, e2)), down * half * (_dot(du, e2) + _dot(dv, e1))
