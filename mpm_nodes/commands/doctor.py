@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import importlib.util
 import json
@@ -25,6 +26,8 @@ MUJOCO = 4
 """First version of MuJoCo that moves bodies as ours are."""
 VECTOR_BITS = (("avx512f", 512), ("avx2", 256), ("avx", 256), ("sve2", 128), ("neon", 128), ("sse2", 128))
 BLENDER_SECONDS = 120.0
+DRIVER = 580
+"""First driver that runs what NVRTC 13 compiles."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def add(command: argparse.ArgumentParser) -> None:
         default=[],
         choices=tuple(name for name in CHECKS if name not in NEEDED),
         metavar="NAME",
-        help="fail without these, too: usd, openvdb, blender, presets (compiled ahead)",
+        help="fail without these, too: usd, openvdb, gpu, blender, presets (compiled ahead)",
     )
 
 
@@ -222,6 +225,27 @@ def _blender() -> Told:
     return "broken", text, cure
 
 
+def _gpu() -> Told:
+    if importlib.util.find_spec("cuda") is None:
+        return "missing", "solves run on the CPU: what talks to NVIDIA GPUs is not installed", 'pip install "mpm-nodes[cuda]"'
+    from mpm_nodes.kernels.cuda.device import open_device
+
+    try:
+        device = open_device()
+    except MpmNodesError as error:
+        text, _, cure = str(error).removeprefix("device cuda: ").partition("; ")
+        cure = cure if "pip install" in cure else f"where there is one, install NVIDIA's driver {DRIVER} or newer"
+        return "missing", f"solves run on the CPU: {text}", cure
+    from cuda.bindings import driver
+    from cuda.core import system
+
+    _, free, total = driver.cuMemGetInfo()
+    version = "of unknown version"
+    with contextlib.suppress(Exception):  # it is asked of another library, which may be missing
+        version = ".".join(map(str, system.get_kernel_mode_driver_version()))
+    return "ok", f"{device.name} ({device.arch}), driver {version}, {free / 1e9:.1f} of {total / 1e9:.1f} GB free", ""
+
+
 def say_blender() -> None:
     """Print Blender's version and leave at once: its own exit can hang. For a child process."""
     bpy = importlib.import_module("bpy")
@@ -239,6 +263,7 @@ CHECKS: dict[str, Callable[[], Told]] = {
     "usd": _usd,
     "openvdb": _openvdb,
     "bodies": _bodies,
+    "gpu": _gpu,
     "blender": _blender,
 }
 NEEDED = ("python", "libraries", "threads", "kernel-cache")

@@ -22,7 +22,8 @@ def add(command: argparse.ArgumentParser) -> None:
         "--explain-fusion",
         type=Path,
         metavar="GRAPH",
-        help="print for every substep graph of a graph file which stages run as one loop, and why others do not",
+        help="print for every substep graph of a graph file which stages run as one loop, and why others do not; with --device "
+        "cuda what runs on the GPU, and what is copied",
     )
     command.add_argument(
         "--source",
@@ -76,14 +77,14 @@ def _explained(args: argparse.Namespace) -> str:
     """Return what is fused in the substep graphs of a graph file."""
     from mpm_nodes.solver.fusion_report import explained
 
-    graph = load(args.explain_fusion, args.overrides)
-    found = [
-        f"{name}.{knob.name}: {explained(entry.knobs[knob.name], args.source)}"
-        for name, entry in graph.nodes.items()
-        if (declaration := graph.declaration(name)) is not None
-        for knob in declaration.knobs
-        if knob.kind == "substeps" and entry.knobs.get(knob.name) is not None
-    ]
+    graph, found = load(args.explain_fusion, args.overrides), []
+    for name, entry in graph.nodes.items():
+        declaration = graph.declaration(name)
+        for knob in declaration.knobs if declaration is not None else ():
+            substeps = entry.knobs.get(knob.name, knob.default)
+            if knob.kind == "substeps" and isinstance(substeps, str | dict):
+                text = explained(substeps, args.source, entry.knobs.get("device", "cpu"))
+                found.append(f"{name}.{knob.name}: {text}")
     return "\n\n".join(found) or f"{args.explain_fusion}: has no substep graph"
 
 

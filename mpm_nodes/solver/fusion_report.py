@@ -11,24 +11,38 @@ from mpm_nodes.graph.plan.substeps import plan_substeps, resolve
 from mpm_nodes.kernels.composition.fragments import OwnLoops
 from mpm_nodes.materials.contract import law as law_named
 from mpm_nodes.materials.law_loops import law_loops
+from mpm_nodes.solver.device.report import on_device, refusal
+from mpm_nodes.solver.program import program_of
 from mpm_nodes.solver.shared_loops import shared_loop
 
 __all__ = ["explained"]
 
 
-def explained(substeps: Any, law: str | None = None) -> str:
+def explained(substeps: Any, law: str | None = None, device: str = "cpu") -> str:
     """Return the runs of a substep graph as text, one line for each stage or shared loop.
 
     Args:
         substeps: As for `plan_substeps`; presets with candidates are explained one by one.
         law: Constitutive law for which the source of the loops is added, or None for none.
+        device: `solve.device`; if it is not "cpu", what runs on a GPU and what is copied is added, for this law or neo_hookean.
 
     Raises:
         GraphError: The substep graph has problems.
         LawError: The law is unknown.
     """
     found = resolve(substeps)
-    return "\n\n".join(_one(candidate, law) for candidate in (found, *found.others))
+    candidates = (found, *found.others)
+    texts = [_one(candidate, law) for candidate in candidates]
+    if device == "cpu":
+        return "\n\n".join(texts)
+    of = law_named(law or "neo_hookean")
+    refused = refusal((program_of(each, of.state, True) for each in candidates), of)
+    if refused:
+        return "\n\n".join([*texts, f"with device {device}: {refused}"])
+    for candidate, text in zip(candidates, texts, strict=True):
+        lines = [f"with device {device}, for the law {of.id}:", *on_device(plan_substeps(candidate, of.state), of)]
+        texts[texts.index(text)] = "\n".join([text, *lines])
+    return "\n\n".join(texts)
 
 
 def _one(substeps: Substeps, law_id: str | None) -> str:

@@ -31,13 +31,16 @@ def test_what_is_here(capsys, monkeypatch):
 
 def test_what_is_missing_has_a_cure(capsys, monkeypatch):
     """Without USD, OpenVDB and Blender the solver is well, each says how to get it, and `--need` makes one count."""
-    absent = ("pxr", "bpy", "openvdb", "pyopenvdb", "mujoco")
+    absent = ("pxr", "bpy", "openvdb", "pyopenvdb", "mujoco", "cuda")
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None if name in absent else name)
     monkeypatch.setattr(openvdb_module, "openvdb_of_the_distribution", lambda root="/usr": None)
     monkeypatch.setattr(openvdb_module, "find_openvdb", openvdb_module.find_openvdb.__wrapped__)
     code, found = told(capsys)
     assert code == 0
-    assert all(found[name]["state"] == "missing" and found[name]["cure"] for name in ("usd", "openvdb", "blender", "bodies")), found
+    assert all(
+        found[name]["state"] == "missing" and found[name]["cure"] for name in ("usd", "openvdb", "blender", "bodies", "gpu")
+    ), found
+    assert found["gpu"]["cure"] == 'pip install "mpm-nodes[cuda]"'
     assert cli.main(["doctor", "--need", "usd"]) == 1
     printed = capsys.readouterr().out
     assert '-> pip install "mpm-nodes[usd]"' in printed and "needed and not working: usd" in printed
@@ -64,3 +67,15 @@ def test_a_check_that_fails_is_a_finding(capsys, monkeypatch, error, state):
     monkeypatch.setattr(doctor, "CHECKS", {"threads": fail, "python": doctor._python})
     code, found = told(capsys)
     assert code == 1 and found["threads"]["state"] == state and found["python"]["state"] == "ok"
+
+
+def test_a_gpu_is_told_or_why_there_is_none(capsys, monkeypatch):
+    """With a card its memory; without one the solver is well all the same, and what is needed for one is named."""
+    monkeypatch.setattr(doctor, "CHECKS", {"gpu": doctor._gpu})
+    code, found = told(capsys)
+    assert code == 0
+    if found["gpu"]["state"] == "ok":
+        assert "GB free" in found["gpu"]["text"]
+    else:
+        assert found["gpu"]["text"].startswith("solves run on the CPU: ")
+        assert "mpm-nodes[cuda]" in found["gpu"]["cure"] or "driver 580" in found["gpu"]["cure"]

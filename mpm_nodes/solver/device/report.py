@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from mpm_nodes.kernels.cuda.loop import Kernel, loop_kernel
-from mpm_nodes.solver.shared_loops import SharedLoop
+import numpy as np
 
-__all__ = ["device_kernel"]
+from mpm_nodes.data import ATTRIBUTES, MpmNodesError, domain_named
+from mpm_nodes.graph.plan.fusion import StageRun, fragments_of, runs_of
+from mpm_nodes.graph.plan.hazards import Array
+from mpm_nodes.graph.plan.substeps import SubstepPlan
+from mpm_nodes.kernels.composition.block import CompositionError
+from mpm_nodes.kernels.composition.fragments import Idle, Nodes
+from mpm_nodes.kernels.cuda.loop import Kernel, loop_kernel
+from mpm_nodes.kernels.cuda.trace import TraceError
+from mpm_nodes.solver.device.choice import refuse
+from mpm_nodes.solver.loop_sections import LOOPS
+from mpm_nodes.solver.program import Program
+from mpm_nodes.solver.shared_loops import SharedLoop, alone, shared_loop
+
+__all__ = ["device_kernel", "on_device", "refusal"]
+
+NODE_BYTES = 16
+"""Bytes of a grid array a node: four floats."""
 
 
 def device_kernel(loop: SharedLoop, law: Any, table: Mapping[str, Any], factors: Collection[str] = ()) -> Kernel:
@@ -25,3 +40,125 @@ def device_kernel(loop: SharedLoop, law: Any, table: Mapping[str, Any], factors:
     fitting, fold = loop.composed_of(law)
     local = [name for name, readers in loop.readers.items() if not readers]
     return loop_kernel(law if any(f.of_law for f in fitting) else None, fitting, table, local, fold, factors)
+
+
+def refusal(programs: Iterable[Program], law: Any) -> str:
+    """Return why a solve in single precision and one process does not run on a GPU, "" where it does."""
+    try:
+        refuse(tuple(programs), (law,), np.float32, False)
+    except MpmNodesError as error:
+        return str(error).removeprefix("solve.device: ").partition(";")[0]
+    return ""
+
+
+def on_device(plan: SubstepPlan, law: Any) -> list[str]:
+    """Return a line for each stage or shared loop: where it runs, why on the CPU, and what that copies in a substep.
+
+    What is declared counts: a stage that finds nothing to do copies nothing.
+
+    Args:
+        plan: Single stages, for the state of the law.
+        law: The law of the particles.
+    """
+    found = tuple(runs_of(plan))
+    loops = [shared_loop(run, plan) for run in found if run.is_shared]
+    measured = [loop.measured.stage for loop in loops if loop.measured is not None]
+    runs = [_Run(run, plan, law, measured) for run in found]
+    newest: dict[Array, set[str]] = {}
+    for run in runs:  # where a substep leaves everything
+        run.copied(newest)
+    return [line for run in runs for line in run.lines(run.copied(newest))]
+
+
+class _Run:
+    """A stage or a shared loop on its side.
+
+    Attributes:
+        because: Why it runs on the CPU, "" on the GPU.
+        touches, writes: Arrays that it needs there, and those that the other side does not have afterwards.
+        busy: Stages of a loop on the GPU that run on the CPU where they have something to do.
+        updates: Grid arrays that it works on after its loop, on the CPU.
+    """
+
+    def __init__(self, run: StageRun, plan: SubstepPlan, law: Any, measured: Collection[Any]) -> None:
+        self.names = " + ".join(member.id for member in run.members)
+        self.fields = {**ATTRIBUTES, **law.fields, **plan.own_fields.get("particles", {})}
+        self.loop = shared_loop(run, plan)
+        brought = [f for member in run.members for f in fragments_of(member)]
+        self.updates: set[Array] = set()
+        self.busy = [m for m in run.members if any(isinstance(f, Idle) for f in fragments_of(m))]
+        self.because = "" if any(isinstance(f, LOOPS) for f in brought) else "it has no loop over particles"
+        if not self.because and not run.is_shared and alone.__name__ not in run.members[0].function.__code__.co_names:
+            self.because = "it shares no loop here, and its own is one of the CPU"
+        if not self.because:
+            try:
+                kernel = device_kernel(self.loop, law, self.fields)
+            except (CompositionError, TraceError) as error:
+                self.because = str(error)
+        if self.because:
+            declared = [(m.reads - m.on_request) | m.writes for m in run.members]
+            # a loop measures for it what its limits take
+            self.touches = set() if run.members[0] in measured else _kept(frozenset().union(*declared))
+            self.writes = _kept(frozenset().union(*(m.writes for m in run.members)))
+            return
+        self.touches, self.writes = ({*_of_kernel(kernel, names)} for names in (kernel.types, kernel.writes))
+        for member in run.members:
+            for fragment in (f for f in fragments_of(member) if isinstance(f, Nodes)):
+                written = _kept(member.writes)
+                if fragment.on_device is None:
+                    self.updates |= {("grid", fragment.into), *written}
+                else:
+                    self.touches |= {("grid", fragment.into), *written}
+                    self.writes |= written
+
+    def copied(self, newest: dict[Array, set[str]]) -> list[Array]:
+        """Return what is copied to its side, and note which sides have the newest values afterwards."""
+        side = "host" if self.because else "device"
+        copied = []
+        for array in sorted(self.touches):
+            sides = newest.setdefault(array, {"host", "device"})
+            if side not in sides:
+                copied.append(array)
+                sides.add(side)
+            if array in self.writes:
+                newest[array] = {side}
+        return copied
+
+    def lines(self, copied: Iterable[Array]) -> Iterator[str]:
+        """Yield what is told."""
+        yield f"  {self.names}: on the {'CPU' if self.because else 'GPU'}" + (f", since {self.because}" if self.because else "")
+        costs = ", ".join(filter(None, (self.cost("particles", copied), self.cost("grid", copied))))
+        if costs:
+            yield f"    copies {'from' if self.because else 'to'} the GPU {costs}"
+        for member in () if self.because else self.busy:
+            needs = sorted(_kept((member.reads - member.on_request) | member.writes))
+            costs = ", ".join(filter(None, (self.cost("particles", needs), self.cost("grid", needs))))
+            yield f"    {member.id} runs on the CPU in between where it has something to do, with {costs}"
+        if self.updates:
+            yield f"    works on {', '.join(f'grid.{name}' for _, name in sorted(self.updates))} on the CPU after its loop"
+
+    def cost(self, domain: str, copied: Iterable[Array]) -> str:
+        """Return the arrays of a domain that are copied, with their bytes."""
+        names = [name for of, name in copied if of == domain]
+        if not names:
+            return ""
+        if domain == "grid":
+            return f"{', '.join(f'grid.{name}' for name in names)} ({NODE_BYTES * len(names)} bytes a node)"
+        return f"{', '.join(names)} ({4 * sum(self.fields[name].rows for name in names)} bytes a particle)"
+
+
+def _of_kernel(kernel: Kernel, names: Iterable[str]) -> Iterator[Array]:
+    """Yield the arrays of a solve among the arguments of a kernel."""
+    for name in names:
+        if name in kernel.columns:
+            yield "particles", kernel.columns[name]
+        elif name.startswith("grid_"):
+            yield "grid", name.removeprefix("grid_")
+
+
+def _kept(arrays: Iterable[Array]) -> set[Array]:
+    """Return the arrays of a store that hold declared ones; what is on other domains is not on a GPU."""
+    nodes = domain_named("grid").fields
+    found = {(domain, name) for domain, name in arrays if domain == "particles"}
+    packed = (nodes[name].packed for domain, name in arrays if domain == "grid" and name in nodes)
+    return found | {("grid", place[0]) for place in packed if place is not None}
