@@ -11,7 +11,7 @@ from mpm_nodes import Material, Particles, SubstepSolver
 from mpm_nodes.solver.run import SORT_INTERVAL
 
 
-def start(cube: scene.Cube, form: str, threads: int, cache: Path) -> scene.Running:
+def start(cube: scene.Cube, form: str, threads: int, cache: Path, device: str = "cpu") -> scene.Running:
     """Set the solver up; it has one form, and threads and JIT cache follow the environment."""
     position, velocity = cube.particles()
     law = {"youngs_modulus": scene.YOUNGS_MODULUS, "poisson_ratio": scene.POISSON_RATIO}
@@ -22,6 +22,7 @@ def start(cube: scene.Cube, form: str, threads: int, cache: Path) -> scene.Runni
         cell_size=scene.CELL,
         gravity=(0.0, scene.GRAVITY, 0.0),
         origin=(0.0, 0.0, 0.0),
+        device=device,
     )
 
     def state() -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -137,13 +137,13 @@ def gather_same(x: Vectors, v: Vectors, C: Matrices, F: Matrices, grid: Nodes):
     x[p] = x[p] + DT * velocity
 
 
-def start(cube: scene.Cube, form: str, threads: int, cache: Path) -> scene.Running:
+def start(cube: scene.Cube, form: str, threads: int, cache: Path, device: str = "cpu") -> scene.Running:
     """Allocate, compile and fill; Warp's CPU device takes no number of threads."""
     wp.config.kernel_cache_dir = str(cache)
     wp.config.enable_backward = False
     wp.config.log_level = wp.LOG_WARNING
     wp.init()
-    wp.set_device("cpu")
+    wp.set_device(device)
     position, start_velocity = cube.particles()
     x, v = wp.array(position, dtype=wp.vec3), wp.array(start_velocity, dtype=wp.vec3)
     C = wp.zeros(cube.count, dtype=wp.mat33)
