@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from typing import Any
 
 import numpy as np
@@ -45,19 +46,28 @@ class CudaDevice:
     def __init__(self, number: int = 0) -> None:
         from cuda.core import Device
 
-        self._device = Device(number)
-        self._device.set_current()
+        self._device, self._threads = Device(number), threading.local()
+        self._begin()
         self._stream = self._device.create_stream()
         self.arch = f"sm_{self._device.arch}"
         self.name = str(self._device.name)
+
+    def _begin(self) -> None:
+        """Make the GPU that of this thread: frames of a graph are cooked by several."""
+        if not getattr(self._threads, "ready", False):
+            self._device.set_current()
+            self._threads.ready = True
 
     @property
     def memory(self) -> int:
         """Free bytes."""
         from cuda.bindings import driver
 
-        _, free, _ = driver.cuMemGetInfo()
-        return int(free)
+        self._begin()
+
+        answer = driver.cuMemGetInfo()
+        self._checked(answer)
+        return int(answer[1])
 
     def allocate(self, nbytes: int) -> Any:
         """Return a buffer of so many bytes.
@@ -65,6 +75,7 @@ class CudaDevice:
         Raises:
             MpmNodesError: There is not so much memory.
         """
+        self._begin()
         try:
             return self._device.allocate(max(nbytes, 16), stream=self._stream)
         except Exception as error:
@@ -78,12 +89,14 @@ class CudaDevice:
         """Copy an array to the beginning of a buffer; the array may change afterwards."""
         from cuda.bindings import driver
 
+        self._begin()
         self._checked(driver.cuMemcpyHtoDAsync(int(buffer.handle), array.ctypes.data, array.nbytes, self._stream.handle))
 
     def download(self, buffer: Any, array: np.ndarray) -> None:
         """Fill an array from the beginning of a buffer, behind all that was launched."""
         from cuda.bindings import driver
 
+        self._begin()
         self._checked(driver.cuMemcpyDtoHAsync(array.ctypes.data, int(buffer.handle), array.nbytes, self._stream.handle))
         self._checked(driver.cuStreamSynchronize(self._stream.handle))
 
@@ -91,12 +104,14 @@ class CudaDevice:
         """Copy bytes from a buffer to another."""
         from cuda.bindings import driver
 
+        self._begin()
         self._checked(driver.cuMemcpyDtoDAsync(int(target.handle), int(source.handle), nbytes, self._stream.handle))
 
     def clear(self, buffer: Any, nbytes: int) -> None:
         """Set bytes to zero."""
         from cuda.bindings import driver
 
+        self._begin()
         self._checked(driver.cuMemsetD8Async(int(buffer.handle), 0, nbytes, self._stream.handle))
 
     @functools.cache  # noqa: B019
@@ -104,6 +119,7 @@ class CudaDevice:
         """Return a compiled kernel of a source."""
         from cuda.core import ObjectCode
 
+        self._begin()
         return ObjectCode.from_cubin(cubin(text, self.arch)).get_kernel(name)
 
     def launch(self, kernel: Any, blocks: int, arguments: list[Any]) -> None:
@@ -111,6 +127,7 @@ class CudaDevice:
         from cuda.core import LaunchConfig, launch
 
         if blocks:
+            self._begin()
             launch(self._stream, LaunchConfig(grid=blocks, block=THREADS), kernel, *arguments)
 
     def _checked(self, answer: tuple[Any, ...]) -> None:
