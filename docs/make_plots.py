@@ -1,6 +1,6 @@
 """Draw the plots of the pages: checks by `mpm-nodes verify --plots`, a cache by `mpm-nodes plot`.
 
-python docs/make_plots.py      (two minutes; what it writes, docs/plots/NAME.png, is kept in the repository)
+python docs/make_plots.py      (five minutes; what it writes, docs/plots/NAME.png, is kept in the repository)
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from PIL import Image
 
 DOCS = Path(__file__).resolve().parent
 PLOTS = DOCS / "plots"
-CHECKS = ("oldroyd_start_up", "held_half_space", "rolling_ball")
+CHECKS = ("oldroyd_start_up", "held_half_space", "rolling_ball", "cylinder_slump")
 COLOURS = 128
 """Of the pictures that are kept: lines and letters look the same, and take a third."""
 
