@@ -181,7 +181,7 @@ class SphereInViscousBath(VerificationProblem):
         radius, tube = cells * h, wide * h
         begin = (0.0, 1.86 * tube, 0.0)
         ball = collide_sphere(FrameContext(1), centre=begin, radius=radius)
-        colliders = [_tube(tube, 3.0 * tube, h), rigid(dataclasses.replace(ball, rule=CollisionRule.STICKY), 2.0 * WATER)]
+        colliders = [hollow_cylinder(tube, 3.0 * tube, h), rigid(dataclasses.replace(ball, rule=CollisionRule.STICKY), 2.0 * WATER)]
         liquid = block(
             material("liquid", WATER, bulk_modulus=2e5, viscosity=viscosity), (-tube, 0, -tube), (tube, 3 * tube, tube), h
         )
@@ -202,7 +202,7 @@ class SphereInViscousBath(VerificationProblem):
         return float((before - bodies_of(run).world.centres()[0, 1]) / 0.25 / exact)
 
 
-def _tube(radius: float, height: float, h: float) -> Collider:
+def hollow_cylinder(radius: float, height: float, h: float) -> Collider:
     """Return what is outside of a tube about the y axis, open above, as a body that matter sticks to."""
     voxel = 0.5 * h
     wide, high = int((radius + 4.0 * h) / (8.0 * voxel)) + 1, int((height + 5.0 * h) / (8.0 * voxel)) + 2

@@ -105,10 +105,10 @@ class TemperatureWave(VerificationProblem):
         yield Finding(0.0, lost, 1e-12, "share of the heat that is lost on nodes")
 
     @staticmethod
-    def decay(step: float, transfer: str = "apic", form: str = "cells") -> tuple[float, float]:
+    def decay(step: float, transfer: str = "apic", form: str = "cells", cells: int = 32) -> tuple[float, float]:
         """Return the rate over the exact one, and the share of the heat that is lost."""
         length, k = 1.0, np.pi
-        h = length / 32
+        h = length / cells
         start = block(matter(), (0, 0, 0), (length, 2 * h, 2 * h), h)
         x = start["position"][:, 0]
         slope = np.zeros((len(start), 3))

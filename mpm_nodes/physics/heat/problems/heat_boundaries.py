@@ -37,7 +37,9 @@ FLUX = 100.0 * CONDUCTIVITY / LENGTH
 """Warms the surface by some 36 K."""
 
 
-def warmed(body: Collider | None, offset: float = 0.0, form: str = "cells", cells: int = CELLS, **conduct: float) -> SubstepSolver:
+def warmed(
+    body: Collider | None, offset: float = 0.0, form: str = "cells", cells: int = CELLS, steps: int = 200, **conduct: float
+) -> SubstepSolver:
     """Return a bar of 1.25 L (2 L without a body) and two cells square along x that was heated through x = 0 until a t / L^2 = 0.1.
 
     Args:
@@ -45,6 +47,7 @@ def warmed(body: Collider | None, offset: float = 0.0, form: str = "cells", cell
         offset: Where x = 0 lies between nodes [cells].
         form: Where heat is conducted, "cells" or "nodes".
         cells: Cells of L.
+        steps: How many steps it takes.
         conduct: Knobs of the conduction.
     """
     h = LENGTH / cells
@@ -58,7 +61,7 @@ def warmed(body: Collider | None, offset: float = 0.0, form: str = "cells", cell
         given["colliders"] = [dataclasses.replace(body, shape=moved)]
     run = solver(start, still(form=form, tolerance=1e-14, **conduct), h, **given)
     time = 0.1 * LENGTH**2 / DIFFUSIVITY
-    run.advance(time, time / 200)
+    run.advance(time, time / steps)
     return run
 
 
