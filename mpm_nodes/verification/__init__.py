@@ -63,12 +63,13 @@ _MODULES = (
 
 def problems() -> dict[str, type[VerificationProblem]]:
     """Return every problem by name, in the order in which they run."""
-    for name in _MODULES:
-        importlib.import_module(f"{__name__}.{name}")
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in _MODULES]
     for physics in all_physics():
-        for _ in physics.modules("problems"):
-            pass  # what is imported registers itself
-    return {problem.name: problem for problem in registered()}
+        modules += physics.modules("problems")
+    # what is imported registers itself, also before this, and by those that build on it
+    places = {module.__name__: n for n, module in enumerate(modules)}
+    ordered = sorted(registered(), key=lambda problem: places.get(problem.__module__, len(places)))
+    return {problem.name: problem for problem in ordered}
 
 
 def topics() -> dict[str, list[type[VerificationProblem]]]:

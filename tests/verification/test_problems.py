@@ -69,6 +69,13 @@ def test_the_list_names_every_problem_once_by_topic():
         assert len(str(caught.value)) < 250
 
 
+def test_topics_keep_their_order_whatever_was_imported_before(monkeypatch):
+    """A script that imports one of the later problems first gets the list in the same order."""
+    found, there = list(verification.topics()), verification.registered()
+    monkeypatch.setattr(verification, "registered", lambda: there[::-1])
+    assert list(verification.topics()) == found
+
+
 def test_names_choose_problems_and_progress_sees_their_records():
     """Only the named problem runs, and each record is announced."""
     seen = []
