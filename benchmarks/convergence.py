@@ -1,6 +1,6 @@
 """Errors of the presets against exact answers, on three cells by three time steps: the figures of docs/convergence.md.
 
-    python benchmarks/convergence.py                      # all; half an hour, into docs/plots/convergence.json
+    python benchmarks/convergence.py                      # all; an hour, into docs/plots/convergence.json
     python benchmarks/convergence.py bar explicit_apic    # these problems or presets
     python benchmarks/convergence.py --table              # the tables of the page, of the kept figures
 
@@ -12,6 +12,7 @@
 | spin_down | the first mode in a cylinder that liquid sticks to | the same | the diameter | 1 / (nu k^2) |
 | temperature | a wave that decays between insulated walls | amplitude | half a wave | 1 / (a k^2) |
 | held_plate | the error function beside a held body, 0.37 cells off the nodes | largest | four of sqrt(a t) | all of it |
+| drop | Rayleigh's frequency of a disc | frequency | the diameter | period |
 
 Errors are shares of what the answer is at first, or of the answer where it is one number. Explicit steps follow the cells: they are
 shares of what the preset chooses by itself. All in double precision.
@@ -33,6 +34,7 @@ import numpy as np
 from mpm_nodes.data import WallRule
 from mpm_nodes.physics.heat.problems.heat import TemperatureWave, hot_plane
 from mpm_nodes.physics.heat.problems.heat_boundaries import near_profile, warmed
+from mpm_nodes.physics.surface_tension.problems.surface_tension import TENSION, H, disc, liquid, oscillation, slab, zeros
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.quantities import column
 from mpm_nodes.verification.rigid_bodies import hollow_cylinder
@@ -229,10 +231,20 @@ def held_plate(study: Study, cells: int, step: float) -> float:
     return float(np.abs(rise / 100.0 - [math.erfc(value) for value in z]).max())
 
 
-PROBLEMS = {each.__name__: each for each in (bar, bounce, vortices, spin_down, temperature, held_plate)}
+def drop(study: Study, cells: int, step: float) -> float:
+    """Return the error of the frequency of a disc that swings."""
+    exact = math.sqrt(6.0 * TENSION / (cells // 2 * H) ** 3)
+    start = disc(cells // 2, liquid())
+    run = slab(changed(start, position=start["position"] * [1.05, 1.0 / 1.05, 1.0]), study.substeps)
+    dt = step * run.step()
+    first, second = zeros(*oscillation(run, 6.5 / exact, dt))[:2]
+    return abs(math.pi / (second - first) / exact - 1.0)
+
+
+PROBLEMS = {each.__name__: each for each in (bar, bounce, vortices, spin_down, temperature, held_plate, drop)}
 SHARP = {"tolerance": 1e-8, "minimise_energy.krylov_tolerance": 1e-4}
 """Waves and flows of these problems move a thousandth of a cell in a step, and less."""
-COARSE = (8, 16, 32)
+COARSE, DISCS = (8, 16, 32), (6, 12, 24)
 LONG = (0.04, 0.02, 0.01)
 IMPLICIT = {"preset": "implicit_apic", "set": SHARP}
 DAMPED = {"preset": "implicit_apic", "set": {**SHARP, "numerical_damping": 0.1}}
@@ -256,6 +268,7 @@ STUDIES = (
     Study("incompressible", "spin_down", "incompressible", COARSE, steps=LONG, explicit=False),
     Study("explicit_heat, melting", "temperature", None, COARSE, LONG, False),
     Study("explicit_heat, melting", "held_plate", None, COARSE, LONG, False),
+    Study("surface_tension", "drop", "surface_tension", DISCS),
 )
 
 

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 KEPT = json.loads(convergence.KEPT.read_text())
 
 
-@pytest.mark.phenomena("heat", "projection")
+@pytest.mark.phenomena("heat", "projection", "surface_tension")
 def test_the_page_shows_the_kept_errors():
     """The table of the page is that of the data beside its plot, and every study has its row."""
     assert convergence.table(KEPT) in (ROOT / "docs" / "convergence.md").read_text()

@@ -312,11 +312,11 @@ def zeros(times: np.ndarray, values: np.ndarray) -> np.ndarray:
     return times[at] - values[at] * (times[at + 1] - times[at]) / (values[at + 1] - values[at])
 
 
-def oscillation(run: SubstepSolver, duration: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return times and how much wider than high the matter is."""
+def oscillation(run: SubstepSolver, duration: float, dt: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Return times and how much wider than high the matter is, in steps of dt [s] or of the preset's choice."""
     times, values = [], []
     while run.time < duration:
-        run.step()
+        run.step(dt)
         times.append(run.time)
         values.append(stretch_of(run))
     return np.array(times), np.array(values)
