@@ -119,8 +119,8 @@ class CylinderSlump(VerificationProblem):
         von Mises has it, where their load exceeds sqrt(3) tau_Y (Roussel and Coussot 2005). With 2 in place of sqrt(3), as Tresca
         has it, this is the formula of Pashias (1996).
     Tolerance: 15 % of s', for a formula that knows nothing of the floor. Missed at t' = 0.3, 28 % too little: only the lower half
-        yields there, and the floor holds its sole. Without friction on the floor the cylinder sinks by 0.18, on cells of two thirds
-        the size by 0.106 in place of 0.101. By Tresca's criterion 0.15 and 0.2 miss, 16 % and 30 % too much.
+        yields there, and the floor holds its sole. Without friction on the floor it sinks by 0.18, on cells of two thirds the size
+        by 0.106 in place of 0.101. By Tresca's criterion 0.15 and 0.2 miss, 16 % and 30 % too much.
     """
 
     name = "cylinder_slump"
