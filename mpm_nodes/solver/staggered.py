@@ -57,10 +57,10 @@ class StaggeredStore(GridArrays):
         """See `GridStore`."""
         return self.grid.halo
 
-    def array(self, name: str) -> np.ndarray:
-        """See `GridArrays`."""
+    def kept(self, name: str) -> np.ndarray:
+        """See `GridArrays`; there is room for the blocks of now."""
         self.make_room()
-        return super().array(name)
+        return super().kept(name)
 
     def scatter_tables(self, material: int | None = None, points: ParticleStore | None = None) -> ScatterTables:
         """See `GridStore`."""

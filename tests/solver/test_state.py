@@ -221,3 +221,20 @@ def test_unpack_gives_a_copy():
         kept = before.copy()
         particles.pack(name, before + 1.0)
         assert np.array_equal(before, kept) and not np.shares_memory(before, particles.rows(name)), name
+
+
+@pytest.mark.phenomena("projection")
+def test_arrays_on_faces_have_room_for_the_blocks_of_now():
+    """Whoever clears them reaches them by their memory, before anyone reads them."""
+    run = SubstepSolver(cube(LIQUID), "incompressible")
+    run.particles.sort()
+    run.grid.follow()
+    faces = run.stores["staggered"]
+    arrays = {field.array for field in faces.fields.values()}
+    assert arrays and all(faces.kept(name).size >= 256 * run.grid.count for name in arrays)
+
+
+@pytest.mark.phenomena("surface_tension")
+def test_samples_are_reached_as_particles_are():
+    samples = SubstepSolver(cube(LIQUID), "surface_tension").stores["samples"]
+    assert samples.array("area") is samples.kept("area")

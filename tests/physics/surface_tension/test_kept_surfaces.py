@@ -71,7 +71,7 @@ def test_what_stands_still_is_sampled_where_it_stood(dtype, materials):
     away[x < 0.4] *= 20.0
     move(run, away)
     again = sampled(run)
-    kept = run.stores["samples"].kept
+    kept = run.stores["samples"].past
     assert 0 < len(kept._field) < len(kept._mesh) < 0.7 * len(kept._place)
 
     moved, position = x < 0.4, run.particles.rows("position")
@@ -101,7 +101,7 @@ def test_blocks_that_come_go_and_are_sorted_are_found():
         mover = run.particles.unpack("position")[:, 0] > 2.2
         away[mover] = (-1.5, 0.3, 0.0)
         again = sampled(run)
-        kept = run.stores["samples"].kept
+        kept = run.stores["samples"].past
         assert 0 < len(kept._mesh) < len(kept._place)
         shifted |= bool(kept._shift.any())
         held = kept._moment.layout.offset.reshape(3, -1)
@@ -134,7 +134,7 @@ def test_matter_at_rest_keeps_its_surface_and_a_frame_forgets_it():
     run.particles.sort()
     first = sampled(run)
     again = sampled(run)
-    kept = run.stores["samples"].kept
+    kept = run.stores["samples"].past
     assert len(kept._mesh) == 0 and run.stores["samples"].nbytes > kept.nbytes > 0
     for name in NAMES:
         np.testing.assert_array_equal(again[name], first[name], err_msg=name)
@@ -151,11 +151,11 @@ def test_other_knobs_and_other_volumes_are_noticed():
     sampled(run)
     run.particles.rows("volume")[0, :5] *= 1.01
     sampled(run)
-    assert 0 < len(run.stores["samples"].kept._mesh) < len(run.stores["samples"].kept._place)
+    assert 0 < len(run.stores["samples"].past._mesh) < len(run.stores["samples"].past._place)
     sampled(run, 2.0 * STILL)
-    assert run.stores["samples"].kept.wanted is not None
+    assert run.stores["samples"].past.wanted is not None
     sharing.sample_surface(run.particles, run.stores["samples"], 0.8, True, sharing.Spread(1.0), EVERYWHERE, STILL)
-    assert run.stores["samples"].kept.wanted is None
+    assert run.stores["samples"].past.wanted is None
 
 
 def falling(still: float) -> Graph:

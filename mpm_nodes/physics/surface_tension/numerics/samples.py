@@ -99,7 +99,7 @@ class SampleStore(ParticleStore):
     Attributes:
         aside: Area vectors of the surface that has no samples, because its matter has no tension, summed [m^2], shape (3,).
         cut: Axes along which a slab or planes of symmetry cut the surface off, shape (3,), bool.
-        kept: Surfaces of the last substep, for matter that stands still.
+        past: Surfaces of the last substep, for matter that stands still.
     """
 
     domain = SAMPLES
@@ -121,17 +121,17 @@ class SampleStore(ParticleStore):
         self.grid: GridStore = stores["grid"]
         self.grid.margin = True
         self.aside, self.cut = np.zeros(3), np.zeros(3, bool)
-        self.kept = KeptSurfaces()
+        self.past = KeptSurfaces()
         self._of: int | None = None
 
     def forget_past(self) -> None:
         """See `Store`."""
-        self.kept.forget()
+        self.past.forget()
 
     @property
     def nbytes(self) -> int:
         """Bytes allocated."""
-        return super().nbytes + self.kept.nbytes
+        return super().nbytes + self.past.nbytes
 
     def begin_substep(self) -> None:
         """See `Store`."""
@@ -211,7 +211,7 @@ def sample_surface(
         return
     places = places_of(matter.block_coord, matter.block_body)
     material = matter.array("material")
-    kept = samples.kept if still > 0.0 and own is None else None
+    kept = samples.past if still > 0.0 and own is None else None
     offset, stride, wanted = matter.offset, matter.stride, None
     if kept is not None:
         groups_of = b"" if pairs is None else pairs.group.tobytes()
