@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -357,7 +357,10 @@ class ColliderSet(Store):
         chains = response.Chains(head, tail, following, level_start, again, again_start)
         response.group_contacts(contacts, np.flatnonzero(contacts.counts), grid.slots(), chains)
 
-        velocity = grid.array("velocity", grid.parts("nodes in contact", blocks_in_contact(contacts, grid.copies)))
+        parts = None
+        if grid.residency is not None:
+            parts = grid.parts("nodes in contact", blocks_in_contact(contacts, grid.copies))
+        velocity = grid.array("velocity", parts)
 
         def respond() -> None:
             response.respond_to_contacts(velocity, grid.kept("momentum"), contacts, chains, given)
@@ -477,7 +480,8 @@ class ColliderSet(Store):
         """
         if not self.colliders or not particles.count:
             return [(collider.name, 0, 0.0) for collider in self.colliders]
-        found = collision_paths.penetration(self.particle_blocks(particles), self.bodies())
+        with nullcontext() if particles.residency is None else particles.residency.reading():
+            found = collision_paths.penetration(self.particle_blocks(particles), self.bodies())
         told = zip(self.colliders, found, strict=True)
         return [(each.name, 0, 0.0) if each.clamp else (each.name, int(count), float(depth)) for each, (count, depth) in told]
 

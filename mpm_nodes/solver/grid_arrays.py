@@ -123,16 +123,15 @@ class GridArrays(Store):
         array = self.kept(name)
         return array if self.residency is None else self.residency.on_host(array, parts)
 
-    def parts(self, name: str, blocks: np.ndarray, value: int | None = None) -> Parts | None:
-        """Return the parts of arrays that some blocks are; None, which is everything, where there is no device.
+    def parts(self, name: str, blocks: np.ndarray, value: int | None = None) -> Parts:
+        """Return the parts of arrays that some blocks are, in a solve on a device.
 
         Args:
             name: What the blocks are (`Residency.parts`).
             blocks: Their places, ascending.
             value: Which of the four values of the points alone; None: all.
         """
-        if self.residency is None:
-            return None
+        assert self.residency is not None
         first, step = (256 * blocks, 1) if value is None else (256 * blocks + value, 4)
         return self.residency.parts(name, first, np.full(len(blocks), 256 // step), step)
 

@@ -72,4 +72,5 @@ def blocks_in_contact(contacts: ContactList, copies: Copies | None) -> np.ndarra
 
 def blocks_of_copies(copies: Copies) -> np.ndarray:
     """Return the blocks at places that have several, ascending."""
-    return np.concatenate([np.arange(begin, end) for begin, end in copies.places] or [np.zeros(0, np.int64)])
+    begin, counts = copies.places[:, 0], np.diff(copies.places, axis=1)[:, 0]
+    return np.asarray(np.arange(counts.sum()) + np.repeat(begin - np.cumsum(counts) + counts, counts))

@@ -191,7 +191,7 @@ def join(grid: GridStore, particles: ParticleStore, colliders: ColliderSet) -> N
     ):
         marked = colliders.marked = _Marked(posing, grid.packed, _copies(grid, block_sides, colliders, posing))
     grid.copies = marked.copies
-    parts = grid.parts("copies of nodes", blocks_of_copies(grid.copies))
+    parts = None if grid.residency is None else grid.parts("copies of nodes", blocks_of_copies(grid.copies))
     kernels.join_copies(grid.copies.places, grid.copies.master, grid.array("momentum", parts), grid.array("velocity", parts))
 
 

@@ -148,15 +148,14 @@ class ParticleStore(Store):
         """Return an array with its values of now on the host."""
         return array if self.residency is None else self.residency.on_host(array, parts)
 
-    def parts(self, name: str, blocks: np.ndarray) -> Parts | None:
-        """Return the particles of some blocks as parts of arrays with three rows; None, which is everything, without a device.
+    def parts(self, name: str, blocks: np.ndarray) -> Parts:
+        """Return the particles of some blocks as parts of arrays with three rows, in a solve on a device.
 
         Args:
             name: What the blocks are (`Residency.parts`).
             blocks: Their places, ascending.
         """
-        if self.residency is None:
-            return None
+        assert self.residency is not None
         begin = self.block_start[blocks]
         counts = self.block_start[blocks + 1] - begin
         return self.residency.parts(name, np.concatenate([begin + r * self.stride for r in range(3)]), np.tile(counts, 3))

@@ -184,6 +184,17 @@ def test_blocks_far_from_the_ground_are_never_copied(device_folder):
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
+def test_a_report_of_what_lies_inside_bodies_changes_nothing(device_folder):
+    """At the end of a frame positions come to the host; the device keeps them."""
+    run = scenes.solver(scenes.MIXED, **SCENES["sticky"], device=Emulated(device_folder))
+    run.step(scenes.DT, keep=False)
+    up, down = run.residency.moved
+    assert run.colliders.report(run.particles)[0][0] == "ball"
+    assert run.residency.moved[1] > down
+    run.residency.on_device(run.particles.kept("position"))
+    assert run.residency.moved[0] == up
+
+
 # ---------------------------------------------------------------- parts of arrays
 @pytest.fixture
 def shared(device_folder):
