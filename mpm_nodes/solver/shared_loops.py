@@ -203,18 +203,19 @@ class SharedLoop:
 
     def source(self, law: Any, table: Mapping[str, Any]) -> Source:
         """Return the source of the loop for one law, with the knobs of the plan and nothing to do for stages that can be idle."""
-        fitting, fold = self.composed_of(law)
-        return source_of(law if any(f.of_law for f in fitting) else None, fitting, table, tuple(self.readers), fold)
+        parts, fold = self.composed_of(law)
+        fragments = [part.fragment for part in parts]
+        return source_of(law if any(f.of_law for f in fragments) else None, fragments, table, tuple(self.readers), fold)
 
-    def composed_of(self, law: Any) -> tuple[list[Fragment], Fold | None]:
+    def composed_of(self, law: Any) -> tuple[list[StageFragment], Fold | None]:
         """Return the fragments that fit a law, and where scatters go that are not to have a grid array of their own."""
-        fragments: list[Fragment] = []
+        parts: list[StageFragment] = []
         for member in self.members:
-            fragments += [f for f in fragments_of(member) if isinstance(f, LOOPS)]
+            parts += [StageFragment(member, f) for f in fragments_of(member) if isinstance(f, LOOPS)]
             if self.measured is not None and self.measured.behind == member.id:
-                fragments.append(self.measured.measure.lanes)
+                parts.append(StageFragment(self.measured.stage, self.measured.measure.lanes))
         fold = next((Fold(f.source, f.into, f.factor) for f in _fragments(self.members) if isinstance(f, Nodes)), None)
-        return [fragment for fragment in fragments if fragment.fits(law)], fold
+        return [part for part in parts if part.fragment.fits(law)], fold
 
     def composed(
         self, law: Any, fragments: Sequence[Fragment], table: Any, inner: tuple[str, ...], fold: Fold | None

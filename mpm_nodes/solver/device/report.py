@@ -37,9 +37,10 @@ def device_kernel(loop: SharedLoop, law: Any, table: Mapping[str, Any], factors:
         CompositionError: A fragment has no form on a GPU.
         TraceError: Its body does something that has none.
     """
-    fitting, fold = loop.composed_of(law)
+    parts, fold = loop.composed_of(law)
+    fragments = [part.fragment for part in parts]
     local = [name for name, readers in loop.readers.items() if not readers]
-    return loop_kernel(law if any(f.of_law for f in fitting) else None, fitting, table, local, fold, factors)
+    return loop_kernel(law if any(f.of_law for f in fragments) else None, fragments, table, local, fold, factors)
 
 
 def refusal(programs: Iterable[Program], law: Any) -> str:
@@ -94,7 +95,7 @@ class _Run:
             try:
                 kernel = device_kernel(self.loop, law, self.fields)
             except (CompositionError, TraceError) as error:
-                self.because = str(error)
+                self.because = str(error).removesuffix("; it runs on the CPU")
         if self.because:
             declared = [(m.reads - m.on_request) | m.writes for m in run.members]
             # a loop measures for it what its limits take
