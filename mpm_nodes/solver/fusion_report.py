@@ -40,7 +40,8 @@ def explained(substeps: Any, law: str | None = None, device: str = "cpu") -> str
     if refused:
         return "\n\n".join([*texts, f"with device {device}: {refused}"])
     for candidate, text in zip(candidates, texts, strict=True):
-        lines = [f"with device {device}, for the law {of.id}:", *on_device(plan_substeps(candidate, of.state), of)]
+        head = f"with device {device}, for the law {of.id}; what is copied is the most that there can be:"
+        lines = [head, *on_device(plan_substeps(candidate, of.state), of)]
         texts[texts.index(text)] = "\n".join([text, *lines])
     return "\n\n".join(texts)
 

@@ -16,6 +16,7 @@ from mpm_nodes.kernels.composition.fragments import Idle, Nodes
 from mpm_nodes.kernels.cuda.loop import Kernel, loop_kernel
 from mpm_nodes.kernels.cuda.trace import TraceError
 from mpm_nodes.solver.device.choice import refuse
+from mpm_nodes.solver.device.loops import steady_knobs
 from mpm_nodes.solver.loop_sections import LOOPS
 from mpm_nodes.solver.program import Program
 from mpm_nodes.solver.shared_loops import SharedLoop, alone, shared_loop
@@ -40,7 +41,8 @@ def device_kernel(loop: SharedLoop, law: Any, table: Mapping[str, Any], factors:
     parts, fold = loop.composed_of(law)
     fragments = [part.fragment for part in parts]
     local = [name for name, readers in loop.readers.items() if not readers]
-    return loop_kernel(law if any(f.of_law for f in fragments) else None, fragments, table, local, fold, factors)
+    plain = [steady_knobs(part.member) for part in parts]
+    return loop_kernel(law if any(f.of_law for f in fragments) else None, fragments, table, local, fold, factors, plain)
 
 
 def refusal(programs: Iterable[Program], law: Any) -> str:
@@ -55,7 +57,7 @@ def refusal(programs: Iterable[Program], law: Any) -> str:
 def on_device(plan: SubstepPlan, law: Any) -> list[str]:
     """Return a line for each stage or shared loop: where it runs, why on the CPU, and what that copies in a substep.
 
-    What is declared counts: a stage that finds nothing to do copies nothing.
+    What is declared counts: a stage that finds nothing to do copies nothing, and contacts copy the blocks near bodies alone.
 
     Args:
         plan: Single stages, for the state of the law.
@@ -88,6 +90,11 @@ class _Run:
         brought = [f for member in run.members for f in fragments_of(member)]
         self.updates: set[Array] = set()
         self.busy = [m for m in run.members if any(isinstance(f, Idle) for f in fragments_of(m))]
+        on_nodes = not run.is_shared and any(isinstance(f, Nodes) and f.on_device is not None for f in brought)
+        if on_nodes:  # it does by itself what it does in a loop
+            self.because, self.busy = "", []
+            self.touches, self.writes = _kept(run.members[0].reads | run.members[0].writes), _kept(run.members[0].writes)
+            return
         self.because = "" if any(isinstance(f, LOOPS) for f in brought) else "it has no loop over particles"
         if not self.because and not run.is_shared and alone.__name__ not in run.members[0].function.__code__.co_names:
             self.because = "it shares no loop here, and its own is one of the CPU"

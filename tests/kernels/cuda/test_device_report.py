@@ -72,12 +72,21 @@ def test_copies_are_what_the_report_says(tmp_path):
 
 def test_stages_on_the_grid_are_told_with_bytes_a_node():
     text = explained("explicit_apic", device="auto")
-    assert "with device auto, for the law neo_hookean:" in text
+    assert "with device auto, for the law neo_hookean; what is copied is the most that there can be:" in text
     assert re.search(
         r"collide_grid: on the CPU.*\n    copies from the GPU grid\.momentum, grid\.velocity \(32 bytes a node\)", text
     )
     assert "collide_particles runs on the CPU in between where it has something to do, with mass, position, velocity (28" in text
     assert "on the GPU" not in explained("explicit_apic")
+
+
+@pytest.mark.phenomena("foam")
+def test_loops_that_branch_by_knobs_run_there():
+    """Of foam all loops, also where momentum stays apart from forces and the grid has a stage by itself."""
+    text = explained("continuum_foam", "herschel_bulkley", device="cuda").partition("with device")[2]
+    there = re.findall(r"^  ([\w +]+): on the GPU$", text, re.MULTILINE)
+    assert [names.partition(" ")[0] for names in there] == ["rasterize", "update_grid_velocity", "gather"]
+    assert "limit_deformation" in there[2]
 
 
 @pytest.mark.parametrize(("preset", "words"), [("implicit_apic", "they are implicit"), ("auto", "they are implicit")])
