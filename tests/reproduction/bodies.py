@@ -72,7 +72,7 @@ def _volume(points: np.ndarray, triangles: np.ndarray) -> float:
 def _open_edges(triangles: np.ndarray) -> int:
     """Return how many edges are not walked once in both directions."""
     edges = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]])
-    there, back = (np.unique(each[:, 0] * (1 << 32) + each[:, 1]) for each in (edges, edges[:, ::-1]))
+    there, back = (np.unique(each[:, 0].astype(np.int64) << 32 | each[:, 1]) for each in (edges, edges[:, ::-1]))
     return len(np.setxor1d(there, back)) + len(edges) - len(there)
 
 
