@@ -85,8 +85,12 @@ FRONT = {
 """Frames of the README's thumbnails."""
 HERO = ("settings.cell_size=0.003", "settings.end=60", "melt.time_scale=0.5")
 """What the README's movie changes in `hot_air`: finer, and at half its speed."""
-IN_A_SET = {"toothpaste": ("kitchen", 38), "piped_cream": ("dark", 65)}
-"""Samples that docs/render.md shows in a set: its name, and the frame."""
+IN_A_SET: dict[str, tuple[str, int, tuple[str, ...]]] = {
+    "toothpaste": ("kitchen", 38, ()),
+    "piped_cream": ("dark", 65, ()),
+    "caramel": ("kitchen", 64, ("settings.cell_size=0.002",)),
+}
+"""Samples that docs/render.md shows in a set: its name, the frame, and what is changed in the graph."""
 SET_SIZE, SET_SAMPLES = (1600, 900), 6
 FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)}
 """Frames of the strips of docs/first_movies.md."""
@@ -147,9 +151,15 @@ def _of_samples() -> Iterator[Drawn]:
     for name, frame in FRONT.items():
         told = "demo" if name == "demo" else f"sample {name}"
         yield _sample(f"front/{name}.jpg", name, f"mpm-nodes {told} --engine cycles (frame {frame})")
-    for name, (chosen, frame) in IN_A_SET.items():
+    for name, (chosen, frame, changes) in IN_A_SET.items():
         way = f"--frames {frame}-{frame} --set {chosen} --size {SET_SIZE[0]}x{SET_SIZE[1]} --samples {SET_SAMPLES}"
-        yield _sample(f"sets/{name}.jpg", name, f"mpm-nodes render out/{name} {way}")
+        file = f"{name}.json" if name in FIRST_MOVIES else f"samples/{name}.json"
+        words = " ".join([f"mpm-nodes cook {file} --out out/{name}", *(f"--set {text}" for text in changes)])
+        command = f"{words} && mpm-nodes render out/{name} {way}"
+        if name in FIRST_MOVIES:
+            yield Drawn(f"sets/{name}.jpg", name, "docs/first_movies.md", _block(f"{name}.json"), "cycles", command)
+        else:
+            yield _sample(f"sets/{name}.jpg", name, command)
     changed = " ".join(f"--set {text}" for text in HERO)
     yield _sample("movies/hare.webp", "hare", f"mpm-nodes sample hot_air --engine cycles {changed} (all frames)", "hot_air")
 
@@ -317,6 +327,8 @@ def draw(names: list[str], cooked: Path | None) -> None:
 def _maker(drawn: Drawn) -> Callable[..., Iterator[tuple[Drawn, Any]]]:
     if drawn.path.startswith("pictures/"):
         return _draw_reference
+    if drawn.path.startswith("sets/"):
+        return _draw_in_a_set
     if drawn.name in FIRST_MOVIES and drawn.path.startswith("movies/"):
         return _draw_strip
     if drawn.engine == "window":
@@ -357,9 +369,7 @@ def _draw_strip(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Iter
     from PIL import Image
 
     (drawn,) = wanted
-    for file in re.findall(r"<!-- file: (\S+) -->", (DOCS / "first_movies.md").read_text()):
-        (scratch / file).write_text(_block(file))
-    _command("cook", str(scratch / f"{drawn.name}.json"), "--out", str(scratch / "out"), "--events", "none")
+    _cook_sample(f"{drawn.name}.json", (), scratch, None)
     frames = FIRST_MOVIES[drawn.name]
     made = _rendered(scratch / "out", frames, FRONT_SIZE, view=close_view(scratch / "out", frames, "surface"))
     tiles = [image.resize((480, 360), Image.Resampling.LANCZOS) for image in made]
@@ -381,9 +391,6 @@ def _draw_sample(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Ite
         if drawn.path.startswith("front/"):
             yield drawn, _rendered(folder, [FRONT[name]], FRONT_SIZE, sample)[0]
             continue
-        if drawn.path.startswith("sets/"):
-            yield drawn, _in_a_set(folder, *IN_A_SET[name])
-            continue
         path = contact_sheet(
             folder, argparse.Namespace(engine="cycles", events="none"), FRAMES.get(name), _picture(sample)._replace(samples=SAMPLES)
         )
@@ -391,16 +398,19 @@ def _draw_sample(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Ite
             yield drawn, sheet.convert("RGB")
 
 
-def _in_a_set(folder: Path, chosen: str, frame: int) -> Any:
-    """Return a picture in a set, whose camera is placed by rule."""
+def _draw_in_a_set(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Iterator[tuple[Drawn, Any]]:
+    """Draw a picture in a set, whose camera is placed by rule."""
     from PIL import Image
 
     from mpm_nodes.preview.pictures import Picture, render_cache
 
-    with tempfile.TemporaryDirectory(prefix="mpm_nodes_") as scratch:
-        made = render_cache(folder, [frame], Path(scratch), picture=Picture(SET_SIZE, SET_SAMPLES, set_name=chosen))
-        with Image.open(made.images[0]) as image:
-            return image.convert("RGB")
+    (drawn,) = wanted
+    chosen, frame, changes = IN_A_SET[drawn.name]
+    name = f"{drawn.name}.json" if drawn.graph == "docs/first_movies.md" else drawn.name
+    folder = _cook_sample(name, changes, scratch, cooked / "sets" if cooked else None)
+    made = render_cache(folder, [frame], scratch / "images", picture=Picture(SET_SIZE, SET_SAMPLES, set_name=chosen))
+    with Image.open(made.images[0]) as image:
+        yield drawn, image.convert("RGB")
 
 
 def _draw_hero(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Iterator[tuple[Drawn, Any]]:
@@ -418,13 +428,19 @@ def _draw_hero(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Itera
 
 
 def _cook_sample(name: str, changes: tuple[str, ...], scratch: Path, cooked: Path | None) -> Path:
-    """Return the revision folder of a sample, cooked where it is not there already."""
+    """Return the revision folder of a sample, or of a file of docs/first_movies.md, cooked where it is not there already."""
     from mpm_nodes.graph.revisions.revision import latest_revision
 
     for there in () if cooked is None else (cooked / name, cooked):
         if list(there.glob("r0*")):
             return latest_revision(there)
-    told = ["demo"] if name == "demo" else ["cook", f"{ROOT}/samples/{name}.json"] if name in DIRECTING else ["sample", name]
+    told = ["demo"] if name == "demo" else ["sample", name]
+    if name.endswith(".json"):
+        for file in re.findall(r"<!-- file: (\S+) -->", (DOCS / "first_movies.md").read_text()):
+            (scratch / file).write_text(_block(file))
+        told = ["cook", str(scratch / name)]
+    elif name in DIRECTING:
+        told = ["cook", f"{ROOT}/samples/{name}.json"]
     sets = [word for text in changes for word in ("--set", text)]
     _command(*told, "--out", str(scratch / "out"), "--events", "none", *sets)
     return latest_revision(scratch / "out")

@@ -11,7 +11,11 @@ from blender_materials import add_grain, computed, draw_pattern, plain_material
 LAMP_DISTANCE = 5.0
 """Of the lamps from the subject, over its radius."""
 SIDES = 256
-"""Of a round table."""
+"""Of what is round."""
+DRIFT = 0.3
+"""Height of the drifts of a field, over the subject's radius."""
+HILL = 0.02
+"""Slope up to its hills, so low that the horizon stays where it is."""
 
 
 def raise_set(bpy, scene, job) -> None:
@@ -85,21 +89,30 @@ def _sky(bpy, scene, sky) -> None:
 
 
 def _ground(bpy, scene, stand, given, before) -> None:
-    """Make what the subject stands on, from the height of the empty down."""
-    radius, look = given["radius"], given["ground"]
-    mesh = bpy.data.meshes.new("ground")
+    """Make what the subject stands on, from the height of the empty down: a plate on a table, or the ground alone."""
+    radius, plate = given["radius"], given["plate"]
     if given["shape"] == "table":
-        mesh.from_pydata(*_table(before["edge"], 0.25 * radius))
+        drawn = _table(before["edge"], 0.25 * radius)
     elif given["shape"] == "cove":
-        mesh.from_pydata(*_cove(before["distance"], max(before["edge"], 3.0 * radius), radius))
+        drawn = _cove(before["distance"], max(before["edge"], 3.0 * radius), radius)
     else:
-        reach = 300.0 * radius
-        mesh.from_pydata([(-reach, -reach, 0), (reach, -reach, 0), (reach, reach, 0), (-reach, reach, 0)], [], [(0, 1, 2, 3)])
+        drawn = _field(given["held"], radius)
+    ground = _laid(bpy, scene, stand, "ground", drawn, given["ground"])
+    if plate:
+        ground.location.z = -plate["foot"] * plate["radius"]
+        outline = [(plate["radius"] * r, plate["radius"] * z) for r, z in _plate(plate["foot"], *plate["rim"])]
+        _laid(bpy, scene, stand, "plate", _lathed(outline), plate)
+
+
+def _laid(bpy, scene, stand, name, drawn, look):
+    """Return a new object of points, edges and faces, covered as a look has it; what is level stays flat."""
+    mesh = bpy.data.meshes.new(name)
+    mesh.from_pydata(*drawn)
     for face in mesh.polygons:
         face.use_smooth = len(face.vertices) == 4
-    ground = bpy.data.objects.new("ground", mesh)
-    ground.parent = stand
-    material = plain_material(bpy, "set_ground", look["colour"], 0.5)
+    item = bpy.data.objects.new(name, mesh)
+    item.parent = stand
+    material = plain_material(bpy, f"set_{name}", look["colour"], 0.5)
     shader = next(node for node in material.node_tree.nodes if node.type == "BSDF_PRINCIPLED")
     for socket, value in look["inputs"].items():
         shader.inputs[socket].default_value = value
@@ -107,18 +120,34 @@ def _ground(bpy, scene, stand, given, before) -> None:
     if look["grain"]:
         add_grain(material.node_tree, shader, look["grain"], "")
     mesh.materials.append(material)
-    scene.collection.objects.link(ground)
+    scene.collection.objects.link(item)
+    return item
 
 
 def _table(reach, thick):
     """Return a round board with a rounded edge: points, edges, faces."""
     rounding = [(math.sin(a), 1.0 - math.cos(a)) for a in (math.pi * n / 12 for n in range(13))]
-    rings = [(reach - thick / 2 + thick / 2 * out, -thick / 2 * down) for out, down in rounding]
-    points = [
-        (r * math.cos(2 * math.pi * n / SIDES), r * math.sin(2 * math.pi * n / SIDES), z) for r, z in rings for n in range(SIDES)
-    ]
+    return _lathed([(reach - thick / 2 + thick / 2 * out, -thick / 2 * down) for out, down in rounding])
+
+
+def _plate(foot, wide, tall):
+    """Return the outline of a plate from the edge of its level part, of radius 1 and height 0, over its rim to below its middle."""
+    thick = 0.055
+    bend = [(1.0 + 0.2 * math.sin(a), 0.2 * (1.0 - math.cos(a)) * 0.9) for a in (math.pi / 3 * n / 8 for n in range(9))]
+    (r, z), lip = bend[-1], 0.5 * thick
+    rim = [(r + (wide - r) * t, z + (tall - z) * (1.0 - (1.0 - t) ** 2)) for t in (n / 8 for n in range(1, 9))]
+    turn = [(wide + lip * math.sin(a), tall - lip + lip * math.cos(a)) for a in (math.pi * n / 8 for n in range(1, 9))]
+    under = [(r, z - thick) for r, z in reversed((*bend[::2], *rim[:-1]))]
+    ring = [(0.86, -thick), (0.84, 0.1 - thick - foot), (0.83, -foot), (0.79, -foot), (0.77, -thick), (0.0, -thick)]
+    return [*bend, *rim, *turn, *under, *ring]
+
+
+def _lathed(outline):
+    """Return a body that is round about the upward axis, with a level top within the first of its rings: points, edges, faces."""
+    turns = [(math.cos(2 * math.pi * n / SIDES), math.sin(2 * math.pi * n / SIDES)) for n in range(SIDES)]
+    points = [(r * x, r * y, z) for r, z in outline for x, y in turns]
     faces = [tuple(range(SIDES))]
-    for ring in range(len(rings) - 1):
+    for ring in range(len(outline) - 1):
         for n in range(SIDES):
             here, there = ring * SIDES + n, ring * SIDES + (n + 1) % SIDES
             faces.append((here, here + SIDES, there + SIDES, there))
@@ -133,6 +162,22 @@ def _cove(distance, back, radius):
     profile.append((back + arc, top))
     points = [(side * wide, y, z) for y, z in profile for side in (-1, 1)]
     return points, [], [(2 * n, 2 * n + 1, 2 * n + 3, 2 * n + 2) for n in range(len(profile) - 1)]
+
+
+def _field(held, radius):
+    """Return a wide ground, level under the subject, that drifts around it and rolls far away: points, edges, faces."""
+    from mathutils import Vector, noise
+
+    level = 1.2 * held
+    points, edges, faces = _lathed([(level * (400.0 * radius / level) ** (n / 160), 0.0) for n in range(161)])
+    for n, (x, y, _) in enumerate(points):
+        far = math.hypot(x, y)
+        begun = min((far - level) / (3.0 * radius), 1.0)
+        # The wind has drawn the drifts out from side to side.
+        drift = DRIFT * radius * noise.fractal(Vector((x, 1.8 * y, 0.0)) / (2.6 * radius), 1.2, 2.0, 4)
+        hill = HILL * far * min(far / (100.0 * radius), 1.0) * noise.fractal(Vector((x, y, 0.0)) / (50.0 * radius), 1.0, 2.0, 3)
+        points[n] = (x, y, begun**2 * (3.0 - 2.0 * begun) * (drift + hill))
+    return points, edges, faces
 
 
 def _lamp(bpy, scene, stand, number, lamp, radius, height, far) -> None:

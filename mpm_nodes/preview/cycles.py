@@ -19,7 +19,7 @@ from mpm_nodes.materials.looks import LOOKS, Look, find_look
 from mpm_nodes.preview.colour_by import STOPS
 from mpm_nodes.preview.exposures import CHECKER_SHARE, FADE, SKY, SKY_SHARES, Backdrop, Exposure
 from mpm_nodes.preview.scene import Scene, View
-from mpm_nodes.preview.sets import FOCUS, Dressing, edge_behind
+from mpm_nodes.preview.sets import FOCUS, FOOT, RIM, Dressing, edge_behind
 
 __all__ = ["EngineMissing", "blender_problem", "render"]
 
@@ -171,17 +171,24 @@ def _set(dressing: Dressing) -> dict[str, Any]:
     kind = dressing.kind
     if kind is None:
         return {"file": str(dressing.file.absolute()) if dressing.file else ""}
-    ground = {
-        "colour": list(kind.ground.colour),
-        "inputs": {"Roughness": kind.ground.roughness, "Coat Weight": kind.ground.coat, **_shading(kind.ground)},
-        "pattern": _pattern(kind.ground),
-        "tile": kind.tile * dressing.radius,
-        "grain": kind.ground.grain,
-    }
+    ground, ceramic = (_covering(look, kind.tile * dressing.radius) for look in (kind.ground, LOOKS["ceramic"]))
+    plate = {"radius": dressing.plate, "foot": FOOT, "rim": list(RIM), **ceramic} if dressing.plate else None
     lamps = [lamp._asdict() for lamp in kind.lamps]
     sky = {"horizon": list(kind.horizon), "zenith": list(kind.zenith)}
-    known = {"shape": kind.shape, "ground": ground, "lamps": lamps, "sky": sky, "exposure": kind.exposure}
-    return {"file": "", **known, "middle": dressing.middle.tolist(), "radius": dressing.radius}
+    known = {"shape": kind.shape, "ground": ground, "plate": plate, "lamps": lamps, "sky": sky, "exposure": kind.exposure}
+    return {"file": "", **known, "middle": dressing.middle.tolist(), "radius": dressing.radius, "held": dressing.held}
+
+
+def _covering(look: Look, tile: float) -> dict[str, Any]:
+    """Return how what a set brings along is shaded; its unevenness stays large enough to be seen."""
+    inputs = {"Roughness": look.roughness, "Coat Weight": look.coat, **_shading(look)}
+    return {
+        "colour": list(look.colour),
+        "inputs": inputs,
+        "pattern": _pattern(look),
+        "tile": tile,
+        "grain": look.grain and max(look.grain, 0.1 * tile),
+    }
 
 
 def _set_before(scene: Scene, exposure: Exposure, around: Backdrop, how: Any) -> dict[str, Any] | None:
@@ -194,7 +201,7 @@ def _set_before(scene: Scene, exposure: Exposure, around: Backdrop, how: Any) ->
     return {
         "ahead": [float(view.forward[0]), float(-view.forward[2])],
         "distance": float(np.linalg.norm(view.eye - dressing.middle)),
-        "edge": edge_behind(dressing, view, how.size[0] / how.size[1], around.ground),
+        "edge": edge_behind(dressing, view, how.size[0] / how.size[1]),
         "focus": depth,
         "aperture": dressing.kind.aperture * depth,
     }

@@ -186,7 +186,7 @@ def exposures(scene: Scene, frames: Sequence[int], around: Backdrop, aspect: flo
 def _fitted(around: Backdrop, aspect: float) -> View:
     if around.dressing is None or around.dressing.kind is None:
         return framing((around.low, around.high), aspect)
-    return composed(around.dressing.points, around.dressing.kind, aspect)
+    return composed(around.dressing.points, around.dressing.kind, aspect, held=around.dressing.rim)
 
 
 def _turntable(frames: Sequence[int], around: Backdrop, aspect: float) -> list[Exposure]:

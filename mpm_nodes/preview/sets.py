@@ -28,6 +28,8 @@ SHARE = 0.4
 """Share of a picture that the rectangle around the subject takes."""
 WIDEST, TALLEST = 0.84, 0.7
 """Most of the width and of the height that it takes: a long or a tall subject takes less of the picture."""
+MARGIN = 0.03
+"""Least share of a picture between its border and a plate."""
 MIDDLE = 0.47
 """Height of its middle in the picture, from below: what is left above it is a little more than what is left below."""
 COMPANION = 2.5
@@ -36,6 +38,12 @@ TURN = math.atan2(0.55, 1.0)
 """Turn of the camera about the upward axis, from the direction of z; that of the stages of our caches."""
 FOCUS = 0.35
 """Where the focus lies between what of the subject is nearest and what is farthest."""
+PLATES = (0.01, 0.2)
+"""Radius of what a plate can hold: less is a drop, more is no meal [m]."""
+WELL, FOOT, RIM = 1.12, 0.1, (1.5, 0.17)
+"""Radius of the level part of a plate over that of what lies on it; depth of its foot, width and height of its rim over that."""
+LIES = 0.1
+"""How far above its plane matter still lies on it, over the subject's radius: grids hold matter a little apart."""
 SEEN = 4000
 """Most points of a part of the subject that are projected."""
 STEPS = 40
@@ -70,8 +78,8 @@ class PictureSet:
         horizon: Light from all around at the height of the horizon; also what is seen there.
         zenith: The same from above.
         focal: Focal length on a frame 36 mm wide [mm].
-        height: Of the camera above the horizon, seen from the subject [degrees].
-        edge: Height in the picture, from below, at which the ground ends behind the subject.
+        height: Of the camera above the horizon, seen from the subject [degrees]; on a field that which `edge` asks for.
+        edge: Height in the picture, from below, at which the ground ends behind the subject; of a field that of the horizon.
         aperture: Opening of the lens over the distance of the focus.
         exposure: Brightening of the picture [stops].
         tile: Edge of a square of the ground's pattern over the radius of the subject.
@@ -88,6 +96,12 @@ class PictureSet:
     aperture: float = 0.01
     exposure: float = 0.5
     tile: float = 0.25
+
+    def tilt(self, aspect: float) -> float:
+        """Return how far the camera looks down in a picture of this width over height [radians]."""
+        if self.shape != "field":
+            return math.radians(self.height)
+        return math.atan((self.edge - 0.5) * 36.0 / (self.focal * aspect))
 
 
 SETS: dict[str, PictureSet] = {
@@ -119,11 +133,13 @@ SETS: dict[str, PictureSet] = {
     "snow": PictureSet(
         LOOKS["snow"],
         "field",
-        (Lamp(-65.0, 24.0, 0.1, 3.4, (1.0, 0.9, 0.76)), Lamp(150.0, 30.0, 0.5, 0.6, (0.8, 0.9, 1.0))),
-        (0.50, 0.58, 0.68),
-        (0.26, 0.36, 0.54),
-        focal=60.0,
-        height=9.0,
+        (Lamp(-80.0, 18.0, 0.03, 4.8, (1.0, 0.82, 0.60)), Lamp(150.0, 30.0, 0.5, 0.4, (0.8, 0.9, 1.0))),
+        (0.34, 0.45, 0.62),
+        (0.08, 0.18, 0.44),
+        focal=40.0,
+        edge=2.0 / 3.0,
+        exposure=1.2,
+        tile=0.1,
     ),
 }
 """Sets by name."""
@@ -138,6 +154,7 @@ class Dressing(NamedTuple):
         file: USD file of one's own, or None.
         points: Of the subject, over all frames [m], shape (n, 3).
         ground: Height of what it stands on [m].
+        plate: Radius of the level part of the plate that it lies on [m]; 0: it lies on none.
     """
 
     name: str
@@ -145,6 +162,7 @@ class Dressing(NamedTuple):
     file: Path | None
     points: np.ndarray
     ground: float
+    plate: float = 0.0
 
     @property
     def middle(self) -> np.ndarray:
@@ -156,11 +174,35 @@ class Dressing(NamedTuple):
         """Half the diagonal of the subject [m]."""
         return 0.5 * float(np.linalg.norm(np.ptp(self.points, axis=0))) + 1e-6
 
+    @property
+    def held(self) -> float:
+        """Radius of the circle on the ground, about the middle, over which the subject is [m]."""
+        return self.reach(self.points)
+
+    @property
+    def top(self) -> float:
+        """Height of the table or field [m]."""
+        return self.ground - FOOT * self.plate
+
+    @property
+    def rim(self) -> np.ndarray:
+        """Highest ring of the plate, and the lowest of that width [m], shape (n, 3); empty without one."""
+        if not self.plate:
+            return np.zeros((0, 3))
+        turns = np.linspace(0.0, 2.0 * np.pi, 64)
+        x, z = (self.middle[axis] + RIM[0] * self.plate * f(turns) for axis, f in ((0, np.cos), (2, np.sin)))
+        return np.concatenate([np.stack([x, np.full(64, self.ground + tall * self.plate), z], axis=1) for tall in (RIM[1], 0.0)])
+
+    def reach(self, points: np.ndarray) -> float:
+        """Return the radius of the circle about the middle, on the ground, over which points are [m]."""
+        return float(np.linalg.norm((points - self.middle)[:, [0, 2]], axis=1).max(initial=0.0)) + 1e-6
+
 
 def dressing_of(name: str, scene: Scene, frames: Sequence[int], show: str, floor: tuple[float, str]) -> Dressing:
     """Return a set around the subject of some frames.
 
-    A table is made of what the shot's plane is made of, where a look was chosen for that.
+    A table is made of what the shot's plane is made of, where a look was chosen for that. A plane of ceramic, or without a look, is
+    a plate on the table where what lies there has the size of a meal.
 
     Args:
         name: One of `SETS`, or a USD file.
@@ -186,9 +228,32 @@ def dressing_of(name: str, scene: Scene, frames: Sequence[int], show: str, floor
     found = [points for frame in sampled if len(points := subject(scene, frame, show))]
     if not found:
         raise InputError(f"{scene.path}: holds neither points nor meshes at frames {list(frames)[:1]}; nothing to render")
-    if kind is not None and kind.shape == "table" and floor[1] != FLOOR_LOOK:
-        kind = dataclasses.replace(kind, ground=find_look(floor[1]))
-    return Dressing(name, kind, file, np.concatenate(found), _standing(scene, sampled, show, floor[0]))
+    dressing = Dressing(name, kind, file, np.concatenate(found), _standing(scene, sampled, show, floor[0]))
+    if kind is None or kind.shape != "table":
+        return dressing
+    if floor[1] in (FLOOR_LOOK, "ceramic") and (plate := _plate(scene, sampled, show, dressing, floor[0])):
+        return dressing._replace(plate=plate)
+    return dressing if floor[1] == FLOOR_LOOK else dressing._replace(kind=dataclasses.replace(kind, ground=find_look(floor[1])))
+
+
+def _plate(scene: Scene, frames: Sequence[int], show: str, dressing: Dressing, floor: float) -> float:
+    """Return the radius of the level part of a plate under matter that lies on the shot's plane [m]; 0 where none belongs there.
+
+    All matter is over the level part, and so is what of bodies is no higher than the rim: a plate cuts nothing.
+    """
+    lies, reach = False, 0.0
+    bodies: list[np.ndarray] = []
+    for frame in frames:
+        shapes = scene.shapes(frame, show).without_floor()
+        bodies += [each.points for each in shapes.surfaces if not each.matter and len(each.points)]
+        for points in [cloud.positions for cloud in shapes.clouds] + [each.points for each in shapes.surfaces if each.matter]:
+            lies = lies or bool(points[:, 1].min(initial=math.inf) < floor + LIES * dressing.radius)
+            reach = max(reach, dressing.reach(points))
+    well = WELL * reach
+    low = [points[points[:, 1] < floor + RIM[1] * well] for points in bodies]
+    held = max((dressing.reach(points) for points in low if len(points)), default=0.0)
+    fits = PLATES[0] <= reach <= PLATES[1] and held <= well
+    return well if lies and fits and dressing.ground == floor else 0.0
 
 
 def _standing(scene: Scene, frames: Sequence[int], show: str, floor: float) -> float:
@@ -223,7 +288,7 @@ def subject(scene: Scene, frame: int, show: str) -> np.ndarray:
     return np.concatenate([points[:: 1 + len(points) // SEEN] for points in kept]) if kept else np.zeros((0, 3))
 
 
-def composed(points: np.ndarray, kind: PictureSet, aspect: float, turn: float = TURN) -> View:
+def composed(points: np.ndarray, kind: PictureSet, aspect: float, turn: float = TURN, held: np.ndarray | None = None) -> View:
     """Return the camera that shows a subject by rule.
 
     Args:
@@ -231,8 +296,9 @@ def composed(points: np.ndarray, kind: PictureSet, aspect: float, turn: float = 
         kind: The set, which knows the height of the camera and its focal length.
         aspect: Width over height of the picture.
         turn: Of the camera about the upward axis, from the direction of z [radians].
+        held: What else the picture must not cut off [m], shape (n, 3).
     """
-    tilt = math.radians(kind.height)
+    tilt = kind.tilt(aspect)
     back = np.array([math.sin(turn) * math.cos(tilt), math.sin(tilt), math.cos(turn) * math.cos(tilt)])
     target = 0.5 * (points.min(axis=0) + points.max(axis=0))
     size, focal = float(np.linalg.norm(np.ptp(points, axis=0))) + 1e-6, kind.focal / 36.0
@@ -242,6 +308,8 @@ def composed(points: np.ndarray, kind: PictureSet, aspect: float, turn: float = 
         low, high = placed(points, view, aspect)
         wide, tall = np.maximum(high - low, 1e-9)
         wanted = min(math.sqrt(SHARE / (wide * tall)), WIDEST / wide, TALLEST / tall)
+        if held is not None and len(held):
+            wanted = min(wanted, (0.5 - MARGIN) / max(float(np.abs(corner - 0.5).max()) for corner in placed(held, view, aspect)))
         off = 0.5 * (low + high) - (0.5, MIDDLE)
         target = target + distance / focal * (off[0] * view.right + off[1] / aspect * view.up)
         distance = max(distance / wanted, 0.75 * size)
@@ -275,17 +343,17 @@ def _turn(angle: float) -> np.ndarray:
     return np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
 
 
-def edge_behind(dressing: Dressing, view: View, aspect: float, ground: float) -> float:
+def edge_behind(dressing: Dressing, view: View, aspect: float) -> float:
     """Return how far behind the middle of the subject the ground ends, so that its edge stands where the set has it [m].
 
-    It holds the whole subject.
+    It holds the whole subject, and its plate.
     """
     assert dressing.kind is not None
     slope = (dressing.kind.edge - 0.5) / (view.focal * aspect)
     ray = view.forward + slope * view.up
-    held = 1.25 * float(np.linalg.norm((dressing.points - dressing.middle)[:, [0, 2]], axis=1).max())
+    held = max(1.25 * dressing.held, 1.2 * RIM[0] * dressing.plate)
     if ray[1] >= -1e-6:
         return 40.0 * dressing.radius
-    reached = view.eye + ray * (ground - view.eye[1]) / ray[1]
+    reached = view.eye + ray * (dressing.top - view.eye[1]) / ray[1]
     level = view.forward * (1.0, 0.0, 1.0)
     return float(np.clip((reached - dressing.middle) @ level / np.linalg.norm(level), held, 40.0 * dressing.radius))

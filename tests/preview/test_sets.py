@@ -1,6 +1,7 @@
 """Sets around a picture: how they are chosen, how the camera stands in them, and what Cycles draws of them."""
 
 import importlib.util
+import math
 import re
 from pathlib import Path
 
@@ -16,7 +17,22 @@ from mpm_nodes.materials.looks import LOOKS, Look
 from mpm_nodes.preview import pictures as preview
 from mpm_nodes.preview.pictures import Picture, prepared
 from mpm_nodes.preview.scene import open_scene
-from mpm_nodes.preview.sets import COMPANION, MIDDLE, SETS, SHARE, TALLEST, WIDEST, composed, edge_behind, placed, turned
+from mpm_nodes.preview.sets import (
+    COMPANION,
+    MARGIN,
+    MIDDLE,
+    RIM,
+    SETS,
+    SHARE,
+    TALLEST,
+    WELL,
+    WIDEST,
+    Dressing,
+    composed,
+    edge_behind,
+    placed,
+    turned,
+)
 
 SIZE = (160, 90)
 ASPECT = 16.0 / 9.0
@@ -54,12 +70,62 @@ def test_a_camera_is_scaled_with_its_subject():
     assert np.allclose(large.eye, 40.0 * small.eye, rtol=1e-4) and np.allclose(large.forward, small.forward, atol=1e-4)
 
 
+@pytest.mark.parametrize("aspect", [ASPECT, 4.0 / 3.0, 1.0])
+def test_the_horizon_of_a_field_stands_where_its_set_has_it(aspect: float):
+    """At two thirds of the picture's height, whatever its shape, with the subject where other sets have it."""
+    kind, points = SETS["snow"], box(1.4, 0.6, 0.8)
+    view = composed(points, kind, aspect)
+    level = view.forward * (1.0, 0.0, 1.0)
+    far = view.eye + 1e6 * level / np.linalg.norm(level)
+    assert placed(far[None], view, aspect)[0][1] == pytest.approx(kind.edge, abs=1e-6) and kind.edge == pytest.approx(2.0 / 3.0)
+    low, high = placed(points, view, aspect)
+    assert 0.5 * (low + high) == pytest.approx([0.5, MIDDLE], abs=0.005)
+
+
+def laid(folder: Path, size: float = 0.06, above: float = 0.0, look: str = "", beside: float = 0.0) -> Dressing:
+    """Return the kitchen around a block that lies on a plane, or hangs above it, perhaps beside a post."""
+    graph = Graph(cell_size=size / 12.0, fps=24, start=3, end=3)
+    matter = graph.add("material_library", "matter", name="jelly")
+    block = graph.add("emit_box", "block", material=matter, size=(size, size, size), centre=(0.0, size * (0.5 + above), 0.0))
+    bodies = [graph.add("collide_plane", "floor")]
+    if look:
+        bodies = [graph.add("collider_look", "floor_look", collider=bodies[0], look=look)]
+    if beside:
+        bodies.append(
+            graph.add("collide_box", "post", size=(0.2 * size, 3.0 * size, 0.2 * size), centre=(beside * size, 1.5 * size, 0.0))
+        )
+    graph.add("write_cache", "cache", particles=block, colliders=bodies)
+    return ready(execute(graph, out=folder / "out").revision_folder / "cache.usda", "kitchen").around.dressing
+
+
+@pytest.mark.parametrize("look", ["", "ceramic"])
+def test_a_meal_lies_on_a_plate(tmp_path: Path, look: str):
+    """On a plane that is of ceramic, or of nothing chosen; all of it over the level part, and the picture cuts off no rim."""
+    found = laid(tmp_path, look=look)
+    assert found.plate == pytest.approx(WELL * 0.03 * math.sqrt(2.0), rel=0.1) and found.kind.ground == LOOKS["wood"]
+    assert found.reach(found.points) < found.plate and found.points[:, 1].min() > found.ground > found.top
+    view = composed(found.points, found.kind, ASPECT, held=found.rim)
+    low, high = placed(found.rim, view, ASPECT)
+    assert min(low.min(), 1.0 - high.max()) >= MARGIN - 1e-3
+    assert edge_behind(found, view, ASPECT) > RIM[0] * found.plate
+
+
+def test_what_is_no_meal_lies_on_no_plate(tmp_path: Path):
+    """A table of wood, a block of a metre, one that hangs, and one beside a post that the rim would cut have none."""
+    assert laid(tmp_path / "wood", look="wood").plate == 0.0
+    assert laid(tmp_path / "marble", look="marble").kind.ground == LOOKS["marble"]
+    assert laid(tmp_path / "large", size=1.0).plate == 0.0
+    assert laid(tmp_path / "hangs", above=1.0).plate == 0.0
+    assert laid(tmp_path / "post", beside=1.2).plate == 0.0
+    assert len(laid(tmp_path / "none", look="wood").rim) == 0
+
+
 def test_a_table_ends_at_the_height_of_its_set(tmp_path: Path):
     """Behind the subject, seen by the camera of the set; one that looks down steeply sees the table alone."""
     dressing = ready(write_cache(tmp_path / "out"), "kitchen").around.dressing
     view, ground = composed(dressing.points, dressing.kind, ASPECT), float(dressing.points[:, 1].min())
     level = view.forward * (1.0, 0.0, 1.0) / np.linalg.norm(view.forward[[0, 2]])
-    edge = dressing.middle * (1.0, 0.0, 1.0) + [0.0, ground, 0.0] + edge_behind(dressing, view, ASPECT, ground) * level
+    edge = dressing.middle * (1.0, 0.0, 1.0) + [0.0, ground, 0.0] + edge_behind(dressing, view, ASPECT) * level
     assert placed(edge[None], view, ASPECT)[0][1] == pytest.approx(dressing.kind.edge, abs=1e-6)
     again = turned(turned(view, dressing.middle, 1.0), dressing.middle, -1.0)
     assert np.allclose(again.eye, view.eye) and np.allclose(again.forward, view.forward)
