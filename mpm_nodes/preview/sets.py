@@ -39,7 +39,7 @@ TURN = math.atan2(0.55, 1.0)
 FOCUS = 0.35
 """Where the focus lies between what of the subject is nearest and what is farthest."""
 PLATES = (0.01, 0.2)
-"""Radius of what a plate can hold: less is a drop, more is no meal [m]."""
+"""Radius of what a plate can hold: from a drop to a large meal [m]."""
 WELL, FOOT, RIM = 1.12, 0.1, (1.5, 0.17)
 """Radius of the level part of a plate over that of what lies on it; depth of its foot, width and height of its rim over that."""
 LIES = 0.1
@@ -116,11 +116,11 @@ SETS: dict[str, PictureSet] = {
     "studio": PictureSet(
         Look((0.58, 0.59, 0.60), 0.6),
         "cove",
-        (Lamp(-55.0, 42.0, 0.6, 4.0), Lamp(70.0, 25.0, 1.4, 0.5), Lamp(160.0, 42.0, 0.5, 3.0)),
+        (Lamp(-60.0, 38.0, 0.5, 4.2), Lamp(70.0, 25.0, 1.4, 0.3), Lamp(160.0, 42.0, 0.5, 3.0)),
         (0.32, 0.33, 0.35),
         (0.36, 0.37, 0.39),
         height=18.0,
-        exposure=0.0,
+        exposure=0.6,
     ),
     "dark": PictureSet(
         Look((0.02, 0.021, 0.023), 0.5),
@@ -239,7 +239,7 @@ def dressing_of(name: str, scene: Scene, frames: Sequence[int], show: str, floor
 def _plate(scene: Scene, frames: Sequence[int], show: str, dressing: Dressing, floor: float) -> float:
     """Return the radius of the level part of a plate under matter that lies on the shot's plane [m]; 0 where none belongs there.
 
-    All matter is over the level part, and so is what of bodies is no higher than the rim: a plate cuts nothing.
+    All matter is over the level part, and so are all parts of bodies below the height of the rim: a plate cuts nothing.
     """
     lies, reach = False, 0.0
     bodies: list[np.ndarray] = []
