@@ -82,8 +82,13 @@ def test_the_horizon_of_a_field_stands_where_its_set_has_it(aspect: float):
     assert 0.5 * (low + high) == pytest.approx([0.5, MIDDLE], abs=0.005)
 
 
-def laid(folder: Path, size: float = 0.06, above: float = 0.0, look: str = "", beside: float = 0.0) -> Dressing:
-    """Return the kitchen around a block that lies on a plane, or hangs above it, perhaps beside a post."""
+def laid(folder: Path, **how) -> Dressing:
+    """Return the kitchen around a block; see `block_on_plane`."""
+    return ready(block_on_plane(folder, **how), "kitchen").around.dressing
+
+
+def block_on_plane(folder: Path, size: float = 0.06, above: float = 0.0, look: str = "", beside: float = 0.0) -> Path:
+    """Return a cache of a block that lies on a plane, or hangs above it, perhaps beside a post."""
     graph = Graph(cell_size=size / 12.0, fps=24, start=3, end=3)
     matter = graph.add("material_library", "matter", name="jelly")
     block = graph.add("emit_box", "block", material=matter, size=(size, size, size), centre=(0.0, size * (0.5 + above), 0.0))
@@ -95,7 +100,7 @@ def laid(folder: Path, size: float = 0.06, above: float = 0.0, look: str = "", b
             graph.add("collide_box", "post", size=(0.2 * size, 3.0 * size, 0.2 * size), centre=(beside * size, 1.5 * size, 0.0))
         )
     graph.add("write_cache", "cache", particles=block, colliders=bodies)
-    return ready(execute(graph, out=folder / "out").revision_folder / "cache.usda", "kitchen").around.dressing
+    return execute(graph, out=folder / "out").revision_folder / "cache.usda"
 
 
 @pytest.mark.parametrize("look", ["", "ceramic"])
@@ -225,6 +230,31 @@ def test_cycles_draws_a_set_around_the_subject(tmp_path: Path):
     warm = picture[..., 0] - picture[..., 2] > 50.0
     assert 0.04 < warm.mean() < SHARE and abs(np.nonzero(warm)[1].mean() / SIZE[0] - 0.5) < 0.1
     assert (picture.min(axis=2) > 250.0).mean() < 0.002
+
+
+@pytest.mark.skipif(WITHOUT_BLENDER, reason="Blender (bpy) is not installed")
+def test_snow_is_white_under_a_blue_sky(tmp_path: Path):
+    """The ground in front of the subject is not grey; above the horizon the picture is blue."""
+    picture = rendered(write_cache(tmp_path / "out"), "snow", 8)
+    ground, sky = picture[-12:].mean(axis=(0, 1)), picture[: SIZE[1] // 4, :20].mean(axis=(0, 1))
+    assert ground.min() > 175.0 and ground.max() - ground.min() < 35.0
+    assert sky[2] > sky[0] + 20.0 and sky.mean() < ground.mean() - 20.0
+
+
+@pytest.mark.skipif(WITHOUT_BLENDER, reason="Blender (bpy) is not installed")
+def test_cycles_draws_a_plate_under_a_meal(tmp_path: Path):
+    """Its rim is white on both sides of the block, and the table beside it is of wood."""
+    path = block_on_plane(tmp_path)
+    found = ready(path, "kitchen").around.dressing
+    view = ready(path, "kitchen").wanted[0].view
+    picture = rendered(path, "kitchen", 8)
+    low, high = placed(found.rim[:64], view, ASPECT)
+    across = np.array([low[0] + 0.015, high[0] - 0.015, low[0] - 0.05, high[0] + 0.05]) * SIZE[0]
+    middle = placed((found.middle * (1.0, 0.0, 1.0) + [0.0, found.ground + RIM[1] * found.plate, 0.0])[None], view, ASPECT)[0][1]
+    row = int((1.0 - middle) * SIZE[1])
+    seen = [picture[row - 1 : row + 2, int(column) - 1 : int(column) + 2].mean(axis=(0, 1)) for column in across]
+    warmth = [float(colour[0] - colour[2]) for colour in seen]
+    assert max(warmth[:2]) < 35.0 and min(warmth[2:]) > 45.0
 
 
 @pytest.mark.skipif(WITHOUT_BLENDER, reason="Blender (bpy) is not installed")
