@@ -19,7 +19,7 @@ from mpm_nodes.materials.looks import LOOKS, Look, find_look
 from mpm_nodes.preview.colour_by import STOPS
 from mpm_nodes.preview.exposures import CHECKER_SHARE, FADE, SKY, SKY_SHARES, Backdrop, Exposure
 from mpm_nodes.preview.scene import Scene, View
-from mpm_nodes.preview.sets import FOCUS, FOOT, RIM, Dressing, edge_behind
+from mpm_nodes.preview.sets import FOCUS, FOOT, PLATE_LOOK, RIM, Dressing, edge_behind
 
 __all__ = ["EngineMissing", "blender_problem", "render"]
 
@@ -171,7 +171,7 @@ def _set(dressing: Dressing) -> dict[str, Any]:
     kind = dressing.kind
     if kind is None:
         return {"file": str(dressing.file.absolute()) if dressing.file else ""}
-    ground, ceramic = (_covering(look, kind.tile * dressing.radius) for look in (kind.ground, LOOKS["ceramic"]))
+    ground, ceramic = (_covering(look, kind.tile * dressing.radius) for look in (kind.ground, LOOKS[PLATE_LOOK]))
     plate = {"radius": dressing.plate, "foot": FOOT, "rim": list(RIM), **ceramic} if dressing.plate else None
     lamps = [lamp._asdict() for lamp in kind.lamps]
     sky = {"horizon": list(kind.horizon), "zenith": list(kind.zenith)}

@@ -29,7 +29,8 @@ SHARE = 0.4
 WIDEST, TALLEST = 0.84, 0.7
 """Most of the width and of the height that it takes: a long or a tall subject takes less of the picture."""
 MARGIN = 0.03
-"""Least share of a picture between its border and a plate."""
+"""Least share of a picture between its border and a plate, for which a subject shrinks to `LEAST` of its size, but no further."""
+LEAST = 0.75
 MIDDLE = 0.47
 """Height of its middle in the picture, from below: what is left above it is a little more than what is left below."""
 COMPANION = 2.5
@@ -38,6 +39,7 @@ TURN = math.atan2(0.55, 1.0)
 """Turn of the camera about the upward axis, from the direction of z; that of the stages of our caches."""
 FOCUS = 0.35
 """Where the focus lies between what of the subject is nearest and what is farthest."""
+PLATE_LOOK = "ceramic"
 PLATES = (0.01, 0.2)
 """Radius of what a plate can hold: from a drop to a large meal [m]."""
 WELL, FOOT, RIM = 1.12, 0.1, (1.5, 0.17)
@@ -231,29 +233,29 @@ def dressing_of(name: str, scene: Scene, frames: Sequence[int], show: str, floor
     dressing = Dressing(name, kind, file, np.concatenate(found), _standing(scene, sampled, show, floor[0]))
     if kind is None or kind.shape != "table":
         return dressing
-    if floor[1] in (FLOOR_LOOK, "ceramic") and (plate := _plate(scene, sampled, show, dressing, floor[0])):
+    if floor[1] in (FLOOR_LOOK, PLATE_LOOK) and (plate := _plate(scene, sampled, show, dressing, floor)):
         return dressing._replace(plate=plate)
     return dressing if floor[1] == FLOOR_LOOK else dressing._replace(kind=dataclasses.replace(kind, ground=find_look(floor[1])))
 
 
-def _plate(scene: Scene, frames: Sequence[int], show: str, dressing: Dressing, floor: float) -> float:
-    """Return the radius of the level part of a plate under matter that lies on the shot's plane [m]; 0 where none belongs there.
+def _plate(scene: Scene, frames: Sequence[int], show: str, dressing: Dressing, floor: tuple[float, str]) -> float:
+    """Return the radius of the level part of a plate under what lies on the shot's plane at last [m]; 0 where none belongs there.
 
     All matter is over the level part, and so are all parts of bodies below the height of the rim: a plate cuts nothing.
     """
-    lies, reach = False, 0.0
+    lies, reach = floor[1] == PLATE_LOOK, 0.0
     bodies: list[np.ndarray] = []
-    for frame in frames:
+    for frame in sorted({scene.first, *frames, scene.last}):
         shapes = scene.shapes(frame, show).without_floor()
         bodies += [each.points for each in shapes.surfaces if not each.matter and len(each.points)]
         for points in [cloud.positions for cloud in shapes.clouds] + [each.points for each in shapes.surfaces if each.matter]:
-            lies = lies or bool(points[:, 1].min(initial=math.inf) < floor + LIES * dressing.radius)
+            lies = lies or bool(points[:, 1].min(initial=math.inf) < floor[0] + LIES * dressing.radius)
             reach = max(reach, dressing.reach(points))
     well = WELL * reach
-    low = [points[points[:, 1] < floor + RIM[1] * well] for points in bodies]
+    low = [points[points[:, 1] < floor[0] + RIM[1] * well] for points in bodies]
     held = max((dressing.reach(points) for points in low if len(points)), default=0.0)
     fits = PLATES[0] <= reach <= PLATES[1] and held <= well
-    return well if lies and fits and dressing.ground == floor else 0.0
+    return well if lies and fits and dressing.ground == floor[0] else 0.0
 
 
 def _standing(scene: Scene, frames: Sequence[int], show: str, floor: float) -> float:
@@ -296,7 +298,7 @@ def composed(points: np.ndarray, kind: PictureSet, aspect: float, turn: float = 
         kind: The set, which knows the height of the camera and its focal length.
         aspect: Width over height of the picture.
         turn: Of the camera about the upward axis, from the direction of z [radians].
-        held: What else the picture must not cut off [m], shape (n, 3).
+        held: What else the picture shall not cut off [m], shape (n, 3).
     """
     tilt = kind.tilt(aspect)
     back = np.array([math.sin(turn) * math.cos(tilt), math.sin(tilt), math.cos(turn) * math.cos(tilt)])
@@ -309,7 +311,8 @@ def composed(points: np.ndarray, kind: PictureSet, aspect: float, turn: float = 
         wide, tall = np.maximum(high - low, 1e-9)
         wanted = min(math.sqrt(SHARE / (wide * tall)), WIDEST / wide, TALLEST / tall)
         if held is not None and len(held):
-            wanted = min(wanted, (0.5 - MARGIN) / max(float(np.abs(corner - 0.5).max()) for corner in placed(held, view, aspect)))
+            whole = (0.5 - MARGIN) / max(float(np.abs(corner - 0.5).max()) for corner in placed(held, view, aspect))
+            wanted = min(wanted, max(whole, LEAST * wanted))
         off = 0.5 * (low + high) - (0.5, MIDDLE)
         target = target + distance / focal * (off[0] * view.right + off[1] / aspect * view.up)
         distance = max(distance / wanted, 0.75 * size)

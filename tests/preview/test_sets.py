@@ -19,6 +19,7 @@ from mpm_nodes.preview.pictures import Picture, prepared
 from mpm_nodes.preview.scene import open_scene
 from mpm_nodes.preview.sets import (
     COMPANION,
+    LEAST,
     MARGIN,
     MIDDLE,
     RIM,
@@ -115,12 +116,20 @@ def test_a_meal_lies_on_a_plate(tmp_path: Path, look: str):
     assert edge_behind(found, view, ASPECT) > RIM[0] * found.plate
 
 
+def test_a_plate_far_below_its_subject_may_be_cut_off():
+    """A subject high above its plate stays at three quarters of its size, or larger."""
+    points, kind = box(0.5, 1.0, 0.5) + [0.0, 3.0, 0.0], SETS["kitchen"]
+    rim = 3.0 * box(1.0, 0.0, 1.0)
+    alone, both = (placed(points, composed(points, kind, ASPECT, held=held), ASPECT) for held in (None, rim))
+    assert both[1] - both[0] == pytest.approx(LEAST * (alone[1] - alone[0]), rel=0.03)
+
+
 def test_what_is_no_meal_lies_on_no_plate(tmp_path: Path):
     """A table of wood, a block of a metre, one that hangs, and one beside a post that the rim would cut have none."""
     assert laid(tmp_path / "wood", look="wood").plate == 0.0
     assert laid(tmp_path / "marble", look="marble").kind.ground == LOOKS["marble"]
     assert laid(tmp_path / "large", size=1.0).plate == 0.0
-    assert laid(tmp_path / "hangs", above=1.0).plate == 0.0
+    assert laid(tmp_path / "hangs", above=1.0).plate == 0.0 < laid(tmp_path / "awaited", above=1.0, look="ceramic").plate
     assert laid(tmp_path / "post", beside=1.2).plate == 0.0
     assert len(laid(tmp_path / "none", look="wood").rim) == 0
 
