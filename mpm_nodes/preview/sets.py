@@ -44,8 +44,8 @@ PLATES = (0.01, 0.2)
 """Radius of what a plate can hold: from a drop to a large meal [m]."""
 WELL, FOOT, RIM = 1.12, 0.1, (1.5, 0.17)
 """Radius of the level part of a plate over that of what lies on it; depth of its foot, width and height of its rim over that."""
-LIES = 0.1
-"""How far above its plane matter still lies on it, over the subject's radius: grids hold matter a little apart."""
+LIES, PILED = 0.1, 0.3
+"""How far above its plane matter still lies on it, over the subject's radius, and how high it may be piled there."""
 SEEN = 4000
 """Most points of a part of the subject that are projected."""
 STEPS = 40
@@ -241,7 +241,7 @@ def dressing_of(name: str, scene: Scene, frames: Sequence[int], show: str, floor
 def _plate(scene: Scene, frames: Sequence[int], show: str, dressing: Dressing, floor: tuple[float, str]) -> float:
     """Return the radius of the level part of a plate under what lies on the shot's plane at last [m]; 0 where none belongs there.
 
-    All matter is over the level part, and so are all parts of bodies below the height of the rim: a plate cuts nothing.
+    All matter of the frames is over the level part, and so are all parts of bodies below the height of the rim: it cuts nothing.
     """
     lies, reach = floor[1] == PLATE_LOOK, 0.0
     bodies: list[np.ndarray] = []
@@ -250,6 +250,8 @@ def _plate(scene: Scene, frames: Sequence[int], show: str, dressing: Dressing, f
         bodies += [each.points for each in shapes.surfaces if not each.matter and len(each.points)]
         for points in [cloud.positions for cloud in shapes.clouds] + [each.points for each in shapes.surfaces if each.matter]:
             lies = lies or bool(points[:, 1].min(initial=math.inf) < floor[0] + LIES * dressing.radius)
+            if frame not in frames:  # what is held higher then may be anywhere
+                points = points[points[:, 1] < floor[0] + PILED * dressing.radius]
             reach = max(reach, dressing.reach(points))
     well = WELL * reach
     low = [points[points[:, 1] < floor[0] + RIM[1] * well] for points in bodies]
