@@ -116,6 +116,29 @@ def test_a_meal_lies_on_a_plate(tmp_path: Path, look: str):
     assert edge_behind(found, view, ASPECT) > RIM[0] * found.plate
 
 
+def test_a_plate_is_as_wide_as_what_lies_on_it_in_other_frames(tmp_path: Path):
+    """Matter that is held high above it in the first frame widens no plate; matter that lies beside the block at last does."""
+    from pxr import Usd, UsdGeom, Vt
+
+    path = write_cache(tmp_path / "out")
+    add_floor(path, 1.0, 0.0)
+    stage = Usd.Stage.Open(str(path))
+    stage.RemovePrim("/sim/collider_bowl")
+    points = UsdGeom.Points(stage.GetPrimAtPath("/sim/points")).GetPointsAttr()
+    block = box(0.06, 0.06, 0.06)
+
+    def plate(first, last) -> float:
+        for frame, held in ((1, first), (2, block), (3, block), (4, block), (5, last)):
+            points.Set(Vt.Vec3fArray.FromNumpy(held.astype(np.float32)), frame)
+        stage.Save()
+        return ready(path, "kitchen").around.dressing.plate
+
+    wide = block * (3.0, 1.0, 3.0)
+    alone = plate(block, block)
+    assert plate(wide + [0.0, 0.1, 0.0], block) == pytest.approx(alone) and alone > 0.04
+    assert plate(block, wide) == pytest.approx(3.0 * alone, rel=1e-3)
+
+
 def test_a_plate_far_below_its_subject_may_be_cut_off():
     """A subject high above its plate stays at three quarters of its size, or larger."""
     points, kind = box(0.5, 1.0, 0.5) + [0.0, 3.0, 0.0], SETS["kitchen"]
