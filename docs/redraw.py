@@ -89,6 +89,7 @@ IN_A_SET: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "toothpaste": ("kitchen", 38, ()),
     "piped_cream": ("dark", 65, ()),
     "caramel": ("kitchen", 64, ("settings.cell_size=0.002",)),
+    "honey": ("kitchen", 40, ("settings.end=40",)),
     "hot_air": ("kitchen", 11, ("settings.cell_size=0.003", "settings.end=11", "melt.time_scale=0.5")),
 }
 """Samples that docs/render.md shows in a set: its name, the frame, and what is changed in the graph."""
