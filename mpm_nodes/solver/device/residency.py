@@ -130,8 +130,9 @@ class Residency:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the buffers of arrays, and of the spare one."""
-        return self._spare[0] + sum(copy.array.nbytes for copy in self._copies.values())
+        """Bytes of the buffers of arrays, of the spare one, and of parts on their way."""
+        parts = sum(each.pieces.nbytes for each in self._parts.values()) + self._packed[0].nbytes
+        return self._spare[0] + parts + sum(copy.array.nbytes for copy in self._copies.values())
 
     def on_device(self, array: np.ndarray, *, write: bool = False, read: bool = True) -> Any:
         """Return the buffer of an array, with the values of now where they are read.

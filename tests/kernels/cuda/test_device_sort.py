@@ -11,7 +11,6 @@ from mpm_nodes.solver.state import ParticleStore
 from tests.kernels.cuda.emulated import COMPILER, Emulated
 from tests.solver import fusion_scenes as scenes
 
-
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
 NAMES = ("affine", "deformation", "stress", "volume_change", "temperature", "body")
