@@ -130,7 +130,7 @@ class SubstepSolver:
         place = h, origin_of(particles, walls, emitters) if origin is None else np.asarray(origin, float)
         self.stores = stores_of(self.matter, self.candidates, laws, sources, walls, place)
         self.particles.laws = laws
-        found, self.runs_on = self._device(device, team, len(particles))
+        found, self.runs_on = self._device(device, len(particles), team is not None, checked)
         self.residency = None if found is None else Residency(found)
         self.particles.residency = self.grid.residency = self.residency
         self.active: ActiveMask | None = None
@@ -150,12 +150,13 @@ class SubstepSolver:
         self._add(completed(first, particles, self.matter.materials, self.matter.dtype))
         self._emit(-math.inf, 0.0)  # what is there at the initial state
 
-    def _device(self, device: Device | str, team: Team | None, count: int) -> tuple[Device | None, str]:
+    def _device(self, device: Device | str, count: int, several: bool, checked: bool) -> tuple[Device | None, str]:
         """Return the device, None for the CPU, and why it is that."""
         if not isinstance(device, str):
             return device, device.name
         laws = [law.loops.law for law in self.particles.laws]
-        return chosen_device(device, self.candidates.programs, laws, self.matter.dtype, team is not None, count)
+        programs = self.candidates.programs
+        return chosen_device(device, programs, laws, self.matter.dtype, count, several=several, checked=checked)
 
     @property
     def particles(self) -> ParticleStore:

@@ -23,10 +23,19 @@ __all__ = ["chosen_device", "obstacles", "refuse_large"]
 
 BYTES = 320
 """What a particle takes on a device: position, velocity, mass, volume, four matrices, their places in a sort, and its grid."""
+MOST = 2**31 // 12
+"""Particles whose rows of a matrix kernels can still count with 32 bits."""
 
 
 def chosen_device(
-    choice: str, programs: Sequence[Any], laws: Sequence[Any], dtype: Any, several: bool, count: int
+    choice: str,
+    programs: Sequence[Any],
+    laws: Sequence[Any],
+    dtype: Any,
+    count: int,
+    *,
+    several: bool = False,
+    checked: bool = False,
 ) -> tuple[Device | None, str]:
     """Return the device to run on, None for the CPU, and with "auto" why it is that.
 
@@ -35,8 +44,9 @@ def chosen_device(
         programs: The candidates of the solve (`solver.program.Program`).
         laws: Laws of its materials (`materials.contract.Law`).
         dtype: Its float type.
-        several: Whether several ranks share it.
         count: Particles that it begins with.
+        several: Whether several ranks share it.
+        checked: Whether every stage is to run twice.
 
     Raises:
         MpmNodesError: A GPU is asked for, and there is none, or the solve cannot run on it or has no room there.
@@ -46,7 +56,7 @@ def chosen_device(
     from mpm_nodes.kernels.cuda.device import open_device
 
     try:
-        refuse(programs, laws, dtype, several)
+        refuse(programs, laws, dtype, several=several, checked=checked)
         device = open_device()
         refuse_large(device, count)
     except MpmNodesError as error:
@@ -56,7 +66,7 @@ def chosen_device(
     return device, f"the solve runs on {device.name}"
 
 
-def refuse(programs: Sequence[Any], laws: Sequence[Any], dtype: Any, several: bool) -> None:
+def refuse(programs: Sequence[Any], laws: Sequence[Any], dtype: Any, *, several: bool = False, checked: bool = False) -> None:
     """Refuse a solve that cannot run on a GPU.
 
     Raises:
@@ -66,6 +76,8 @@ def refuse(programs: Sequence[Any], laws: Sequence[Any], dtype: Any, several: bo
         raise MpmNodesError("solve.device: double precision runs on the CPU only; set precision to single, or device to cpu")
     if several:
         raise MpmNodesError("solve.device: ranks share a simulation on CPUs only; set device to cpu, or cook without --ranks")
+    if checked:
+        raise MpmNodesError("solve.device: --checked runs on the CPU only; set device to cpu, or cook without it")
     for program in programs:
         others = {name for planned in program.unfused.stages for name in planned.domains} - {"particles", "grid", "colliders"}
         found = "they are implicit" if program.implicit else f"they solve for {', '.join(sorted(others))}" if others else ""
@@ -80,7 +92,7 @@ def refuse_large(device: Device, count: int) -> None:
     Raises:
         MpmNodesError: With how many would fit.
     """
-    fit = device.memory // BYTES
+    fit = min(device.memory // BYTES, MOST)
     if count > fit:
         raise MpmNodesError(
             f"solve.device: {count:.3g} particles take {count * BYTES / 1e9:.3g} GB, and {device.name} has "

@@ -48,7 +48,7 @@ def device_kernel(loop: SharedLoop, law: Any, table: Mapping[str, Any], factors:
 def refusal(programs: Iterable[Program], law: Any) -> str:
     """Return why a solve in single precision and one process does not run on a GPU, "" where it does."""
     try:
-        refuse(tuple(programs), (law,), np.float32, False)
+        refuse(tuple(programs), (law,), np.float32)
     except MpmNodesError as error:
         return str(error).removeprefix("solve.device: ").partition(";")[0]
     return ""
