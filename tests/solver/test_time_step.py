@@ -9,7 +9,7 @@ import pytest
 from solver_scenes import JELLY, cube, shot
 
 from mpm_nodes import SubstepSolver
-from mpm_nodes.data import StepContext
+from mpm_nodes.data import MpmNodesError, StepContext
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.solver.stages import choose_time_step
 
@@ -17,14 +17,20 @@ H, WAVE = 0.1, math.sqrt(5e3 * 0.7 / (1.3 * 0.4) / 1000.0)
 """Cell size of the cube [m], and wave speed of the jelly at rest, nu = 0.3 [m/s]."""
 
 
-@pytest.mark.parametrize("speed", [0.0, 0.5, 2.0])
-def test_the_elastic_limit_counts_the_speed_of_the_matter(speed):
+@pytest.mark.parametrize(("speed", "dt_max"), [(0.0, 10.0), (0.5, 10.0), (2.0, 10.0), (2.0, math.inf)])
+def test_the_elastic_limit_counts_the_speed_of_the_matter(speed, dt_max):
     """Waves run on matter that moves: dt = elastic_cfl h / (c + |v|), where nothing else is shorter."""
     start = cube(JELLY, velocity=(0.6 * speed, -0.8 * speed, 0.0))
     settings = {"preset": "explicit_apic", "set": {"choose_time_step.cfl": 0.9, "choose_time_step.elastic_cfl": 0.2}}
-    solver = SubstepSolver(start, settings, gravity=(0.0, 0.0, 0.0), dt_max=10.0, dtype=np.float64)
+    solver = SubstepSolver(start, settings, gravity=(0.0, 0.0, 0.0), dt_max=dt_max, dtype=np.float64)
     assert solver.step() == pytest.approx(0.2 * H / (WAVE + speed), rel=1e-6)
     assert solver.step_context.limit.name == "elastic wave"
+
+
+def test_a_step_that_nothing_limits_is_refused():
+    solver = SubstepSolver(cube(JELLY), "implicit_apic", gravity=(0.0, 0.0, 0.0), dt_max=math.inf)
+    with pytest.raises(MpmNodesError, match="nothing limits dt"):
+        solver.step()
 
 
 @pytest.mark.parametrize("speed", [0.0, 0.1, 1.0])

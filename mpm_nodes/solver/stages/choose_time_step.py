@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 
-from mpm_nodes.data import LAW_STATE, A, Fact, Facts, Limit, Range, Reads, Reduction, Stage, StepContext, Unitless
+from mpm_nodes.data import LAW_STATE, A, Fact, Facts, Limit, MpmNodesError, Range, Reads, Reduction, Stage, StepContext, Unitless
 from mpm_nodes.graph.declare import shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import Measure
 from mpm_nodes.materials.law_fragments import RATES
@@ -73,6 +73,7 @@ def choose_time_step(
 
     Raises:
         SimulationDiverged: No usable dt is left: a speed or modulus is not finite or absurd.
+        MpmNodesError: Nothing limits dt.
     """
     found = [*_own_limits(particles, colliders, step, cfl, elastic_cfl, strain_limit, implicit)]
     found += [(limit, "", float(call())) for limit, call in step.limits if call is not None]
@@ -82,7 +83,10 @@ def choose_time_step(
     if dt < step.dt_min:  # the artist would rather see it blow up than wait: the report names dt_min then
         limit, material, dt = SHORTEST, "", step.dt_min
     step.limit = limit
-    shortest = 1e-7 * min(step.time_left, step.dt_max)
+    longest = min(step.time_left, step.dt_max)
+    shortest = 1e-7 * longest if math.isfinite(longest) else 0.0
+    if dt == math.inf:
+        raise MpmNodesError("substep: nothing limits dt; give the solver a finite dt_max, or step(time_left=...)")
     if not dt > shortest:  # NaN, infinite speed, or a frame that would never end
         step.dt = dt
         moves = [value for each, _, value in found if each in (TRAVEL, STRAIN)]
