@@ -199,6 +199,8 @@ class _Loop:
         for name in fragment.writes:
             written = zip(self.law.state, each[name], strict=True) if name == STATE else ((name, each[name]),)
             for attribute, values in written:
+                if fragment.switch or fragment.guard is not None:
+                    self.load(attribute)  # it stays where the fragment is passed over
                 target = self.write(attribute)
                 for row, value in enumerate(values if self.table[attribute].rows > 1 else (values,)):
                     computed[f"new_{len(copies)}"] = value
@@ -247,11 +249,8 @@ class _Loop:
         return named(self.argument(name, "float") if name in ("dt", "cell_size") else self.own(number, name))
 
     def own(self, number: int, name: str) -> str:
-        given = self.kernel.given[number]
-        if name not in given:
-            taken = name in self.kernel.types or name in self.known
-            given[name] = f"{name}_{number}" if taken else name
-        return self.argument(given[name], "float")
+        """Return the argument of a number of a fragment's own, whose name may be that of anything else."""
+        return self.argument(self.kernel.given[number].setdefault(name, f"number{number}_{name}"), "float")
 
     def coefficients(self, fragment: Fragment, *, scaled: bool) -> tuple[Any, ...]:
         law = self.law

@@ -154,3 +154,23 @@ def test_a_device_comes_back_to_a_mark_and_hands_over_to_the_cpu(device_folder):
     for _ in range(3):
         here.step(scenes.DT, keep=True)
     check(scenes.attributes(here), ends[0], allowed)
+
+
+@pytest.mark.parametrize("last", [0.0, 1.0])
+def test_a_fragment_may_name_its_numbers_as_it_likes_and_be_passed_over(device_folder, last):
+    """Names of the kernel's own variables are free for knobs; what a fragment that is passed over writes keeps what it has."""
+    from mpm_nodes.data import ATTRIBUTES
+    from mpm_nodes.kernels.composition.fragments import Lanes
+    from mpm_nodes.kernels.cuda.loop import header, loop_kernel
+
+    def blend(mass, share, first, found):
+        return mass * share + first * found
+
+    kernel = loop_kernel(None, [Lanes(blend, ("volume",), switch="last")], ATTRIBUTES)
+    mass, volume = np.arange(8, dtype=np.float32), np.full(8, 7.0, np.float32)
+    values = {"share": 2.0, "first": 3.0, "found": 5.0, "last": last}
+    given = {argument: np.float32(values[name]) for name, argument in kernel.given[0].items()}
+    given |= {"segments": np.array([0, 6, 0], np.int64), "stride": np.int32(8), "mass_rows": mass, "volume_rows": volume}
+    device = Emulated(device_folder)
+    device.launch(device.kernel(header() + kernel.text, "particles"), 1, [given[name] for name in kernel.types])
+    np.testing.assert_array_equal(volume, [*(2.0 * mass[:6] + 15.0 if last else [7.0] * 6), 7.0, 7.0])
