@@ -62,7 +62,7 @@ def test_labels_are_words_of_artists_and_help_keeps_the_terms(spec):
     wanted = {"youngs_modulus": "Stiffness", "viscosity": "Thickness", "adhesion": "Stickiness", "tear_threshold": "Tears At"}
     assert {name: every[name]["label"] for name in wanted} == wanted and every["restitution"]["label"] == "Bounciness"
     solve = next(record for record in spec["nodes"] if record["id"] == "solve")
-    assert {knob["name"] for knob in solve["knobs"] if knob["advanced"]} == {"substeps", "dt_max", "dt_min", "precision"}
+    assert {knob["name"] for knob in solve["knobs"] if knob["advanced"]} == {"substeps", "dt_max", "dt_min", "precision", "device"}
 
 
 def test_accepted_types_are_what_the_package_accepts(spec):

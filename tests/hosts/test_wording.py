@@ -53,6 +53,7 @@ NOT_SHOWN = {
     "cli.py": ("--version", "--debug", "show the traceback", "--help"),  # the parser's own arguments and help
     "supervisor.py": ("--debug",),
     "graph/document/document.py": ("--set ", "write --set"),  # mistakes of --set, which no host gives
+    "kernels/cuda/compiler.py": ("--",),  # options of the compiler
     "editor/one_file.py": (" points each; take fewer",),  # of `mpm-nodes view`
     "plots/cache_curves.py": (": holds no events",),  # of `mpm-nodes plot`
     "plots/check_pictures.py": ("); choose another folder",),  # of `mpm-nodes verify`

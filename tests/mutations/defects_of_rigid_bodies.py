@@ -45,7 +45,7 @@ DEFECTS = (
     Defect(
         "a body is given what particles would have lost by a greater share",
         _COUPLING,
-        "lost.momentum[mine] = _lost(particles, before, moved)",
+        "lost.momentum[mine] = _lost(particles, velocity, before, moved)",
         "",
         f"{_TESTS}::test_a_thin_plate_in_matter_is_not_thrown[0.0-10.0]",
     ),

@@ -34,7 +34,9 @@ def graphs() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield every graph of the project with matter of R15, and where it stands: files, and blocks of pages."""
     for folder in ("samples", "docs", "mpm_nodes/hosts"):
         for path in sorted((ROOT / folder).rglob("*.json")):
-            yield str(path.relative_to(ROOT)), json.loads(path.read_text())
+            content = json.loads(path.read_text())
+            if isinstance(content, dict):  # tables of figures are lists
+                yield str(path.relative_to(ROOT)), content
     for page in sorted((ROOT / "docs").glob("*.md")):
         for number, block in enumerate(re.findall(r"^```json\n(.*?)^```", page.read_text(), re.M | re.S)):
             with_nodes = block.lstrip().startswith("{") and '"nodes"' in block

@@ -75,9 +75,9 @@ def refuse(programs: Sequence[Any], laws: Sequence[Any], dtype: Any, *, several:
     if np.dtype(dtype) != np.float32:
         raise MpmNodesError("solve.device: double precision runs on the CPU only; set precision to single, or device to cpu")
     if several:
-        raise MpmNodesError("solve.device: ranks share a simulation on CPUs only; set device to cpu, or cook without --ranks")
+        raise MpmNodesError("solve.device: ranks share a simulation on CPUs only; set device to cpu, or solve on one rank")
     if checked:
-        raise MpmNodesError("solve.device: --checked runs on the CPU only; set device to cpu, or cook without it")
+        raise MpmNodesError("solve.device: checked mode runs on the CPU only; set device to cpu, or cook without it")
     for program in programs:
         others = {name for planned in program.unfused.stages for name in planned.domains} - {"particles", "grid", "colliders"}
         found = "they are implicit" if program.implicit else f"they solve for {', '.join(sorted(others))}" if others else ""

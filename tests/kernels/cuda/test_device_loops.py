@@ -84,7 +84,7 @@ def test_solves_that_cannot_run_there_are_refused():
     for options, text in (
         ({"dtype": np.float64}, "double precision runs on the CPU only"),
         ({"substeps": "implicit_apic"}, "they are implicit"),
-        ({"checked": True}, "--checked runs on the CPU only"),
+        ({"checked": True}, "checked mode runs on the CPU only"),
     ):
         with pytest.raises(MpmNodesError, match=text):
             scenes.solver(("neo_hookean",), device="cuda", **options)
