@@ -46,7 +46,7 @@ from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.collider_shapes import checked_shape, fastest_pose, own_speed, time_to_travel
 from mpm_nodes.solver.contact_forces import centres_of, volumes_of_nodes
 from mpm_nodes.solver.contact_lists import ContactLists, listed_rows, told_of
-from mpm_nodes.solver.device.residency import Parts
+from mpm_nodes.solver.device.residency import ArrayParts
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.near_blocks import blocks_around, blocks_in_contact, blocks_in_reach
 from mpm_nodes.solver.plates import Splines, find_sheets, is_plate
@@ -467,7 +467,7 @@ class ColliderSet(Store):
             particles.delete(doomed.astype(bool))
         return lost
 
-    def particle_blocks(self, particles: ParticleStore, parts: Parts | None = None) -> ParticleBlocks:
+    def particle_blocks(self, particles: ParticleStore, parts: ArrayParts | None = None) -> ParticleBlocks:
         """Return the particles as kernels take them; with `parts` only these need be where they are now."""
         tables, shift = (particles.block_coord, particles.block_start), particles.origin - self.origin
         offset = particles.array("position", parts)

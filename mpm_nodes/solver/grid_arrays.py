@@ -9,7 +9,7 @@ import numpy as np
 
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.kernels.transfers import tiles
-from mpm_nodes.solver.device.residency import Parts, Residency
+from mpm_nodes.solver.device.residency import ArrayParts, Residency
 from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.stores import Saved, Store
 
@@ -118,12 +118,12 @@ class GridArrays(Store):
         self.array(array)
         return self._shifts[array]
 
-    def array(self, name: str, parts: Parts | None = None) -> np.ndarray:
+    def array(self, name: str, parts: ArrayParts | None = None) -> np.ndarray:
         """Return a flat array, four values a point; with `parts` only these need hold the values of now."""
         array = self.kept(name)
         return array if self.residency is None else self.residency.on_host(array, parts)
 
-    def parts(self, name: str, blocks: np.ndarray, value: int | None = None) -> Parts:
+    def parts(self, name: str, blocks: np.ndarray, value: int | None = None) -> ArrayParts:
         """Return the parts of arrays that some blocks are, in a solve on a device.
 
         Args:

@@ -11,7 +11,7 @@ from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.kernels.transfers import binning
 from mpm_nodes.solver.blocks import SolveFrame, wrapped
 
-__all__ = ["Layout", "Order", "Sortable", "layout_of", "order_of"]
+__all__ = ["BlockLayout", "Order", "Sortable", "layout_of", "order_of"]
 
 
 class Sortable(SolveFrame, Protocol):
@@ -39,7 +39,7 @@ class Sortable(SolveFrame, Protocol):
 
 
 @dataclass(frozen=True)
-class Layout:
+class BlockLayout:
     """Blocks of sorted particles.
 
     Attributes:
@@ -67,7 +67,7 @@ class Order:
 
     source: np.ndarray
     home: np.ndarray
-    layout: Layout
+    layout: BlockLayout
 
 
 def order_of(particles: Sortable) -> Order:
@@ -94,10 +94,10 @@ def order_of(particles: Sortable) -> Order:
     return Order(source, home, layout_of(unique, runs, materials))
 
 
-def layout_of(unique: np.ndarray, runs: np.ndarray, materials: int) -> Layout:
+def layout_of(unique: np.ndarray, runs: np.ndarray, materials: int) -> BlockLayout:
     """Return the blocks of packed coordinates, given where the particles of each (block, material) begin, and their number."""
     coord, body = np.empty((len(unique), 3), np.int32), np.empty(len(unique), np.int32)
     binning.unpack_coord(unique, coord, body)
     begin, end = runs[:-1].reshape(-1, materials), runs[1:].reshape(-1, materials)
     segments = [np.stack([b, e, np.arange(len(b))], 1)[e > b].astype(np.int64) for b, e in zip(begin.T, end.T, strict=True)]
-    return Layout(coord, body, runs[::materials].astype(np.int64), segments)
+    return BlockLayout(coord, body, runs[::materials].astype(np.int64), segments)

@@ -25,7 +25,7 @@ from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.blocks import grouped
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.device import sorting as device_sorting
-from mpm_nodes.solver.device.residency import Parts, Residency
+from mpm_nodes.solver.device.residency import ArrayParts, Residency
 from mpm_nodes.solver.restored import refuse_unsound
 from mpm_nodes.solver.rows import RowMemory, close_up
 from mpm_nodes.solver.sorting import order_of
@@ -126,7 +126,7 @@ class ParticleStore(Store):
         """Fixed-point offsets, three rows."""
         return self._here(self._memory.offset)
 
-    def array(self, name: str, parts: Parts | None = None) -> np.ndarray:
+    def array(self, name: str, parts: ArrayParts | None = None) -> np.ndarray:
         """Return the flat rows of an attribute, or of the fixed-point offsets for "position"; row r lies at
         [r * stride : r * stride + count]. With `parts` only these need hold the values of now."""
         return self._here(self.kept(name), parts)
@@ -144,11 +144,11 @@ class ParticleStore(Store):
             return device_sorting.mean(self.residency, self.kept(name), self.count)
         return float(self.array(name)[: self.count].mean())
 
-    def _here(self, array: np.ndarray, parts: Parts | None = None) -> np.ndarray:
+    def _here(self, array: np.ndarray, parts: ArrayParts | None = None) -> np.ndarray:
         """Return an array with its values of now on the host."""
         return array if self.residency is None else self.residency.on_host(array, parts)
 
-    def parts(self, name: str, blocks: np.ndarray) -> Parts:
+    def parts(self, name: str, blocks: np.ndarray) -> ArrayParts:
         """Return the particles of some blocks as parts of arrays with three rows, in a solve on a device.
 
         Args:
@@ -172,7 +172,7 @@ class ParticleStore(Store):
                 f"declare it in the stage's Reads or Writes"
             ) from None
 
-    def rows(self, name: str, parts: Parts | None = None) -> np.ndarray:
+    def rows(self, name: str, parts: ArrayParts | None = None) -> np.ndarray:
         """Return a view of an attribute, or of the fixed-point offsets for "position": shape (rows, count), in memory order.
 
         With `parts` only these need hold the values of now.
@@ -184,7 +184,7 @@ class ParticleStore(Store):
         """Return the rows of an attribute, or an empty array of the solve's float type when nobody brought it."""
         return self.array(name) if name in self._memory.arrays else np.empty(0, self.dtype)
 
-    def geometry(self, parts: Parts | None = None) -> Placement:
+    def geometry(self, parts: ArrayParts | None = None) -> Placement:
         """Return where the particles are, as transfer kernels take it; with `parts` only these need be where they are now."""
         return Placement(self.array("position", parts), self.stride, self.shift, 1.0 / self.unit, self.h)
 
@@ -328,7 +328,7 @@ class ParticleStore(Store):
         ends = np.stack([self.block_coord.min(axis=0), self.block_coord.max(axis=0)])
         return np.asarray(self.origin + self.h * (4.0 * ends + 3.5 + np.array([[-reach], [reach]])))
 
-    def places_of(self, which: np.ndarray, parts: Parts | None = None) -> np.ndarray:
+    def places_of(self, which: np.ndarray, parts: ArrayParts | None = None) -> np.ndarray:
         """Return places of some particles, all of them in `parts`, by their places in memory [m], shape (n, 3), float64."""
         block = np.searchsorted(self.block_start, which, side="right") - 1
         corner = self.origin + self.h * (4.0 * self.block_coord[block] + 3.5)

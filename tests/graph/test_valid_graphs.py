@@ -34,7 +34,7 @@ def random_graph(chance: random.Random) -> Graph:
             elif not fitting and not port.optional:
                 return
         for knob in NODES[name].knobs:
-            if chance.random() < 0.2:
+            if knob.name != "device" and chance.random() < 0.2:  # a machine may have none
                 if knob.choices:
                     knobs[knob.name] = chance.choice(knob.choices)
                 elif knob.kind in ("bool", "str"):

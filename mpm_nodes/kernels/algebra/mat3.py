@@ -333,9 +333,8 @@ def safe_step(A):
     det R > 0 in exact arithmetic; det R = det(I + A/2^k)^(2^k).
     """
     G = add_diagonal(A, const(A[0], 1.0))
-    inverted = det(G) <= const(A[0], 0.0)
-    if any_lane(inverted):
-        G = choose(inverted, _halved_step(A, G), G)
+    if any_lane(det(G) <= const(A[0], 0.0)):
+        G = _halved_step(A, G)
     return G
 
 

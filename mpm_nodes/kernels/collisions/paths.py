@@ -81,14 +81,14 @@ def collide_particle_paths(cloud, blocks, velocity, drift, dt, walls, bodies, do
         bodies: `Bodies`.
         doomed: Set to 1 for particles beyond a deleting wall, shape (count,), uint8.
     """
-    given = (cloud, blocks, velocity, drift + FARTHEST_WAY, dt, walls, lend_plain(bodies), doomed)
+    given = (cloud, blocks, velocity, (drift + FARTHEST_WAY, dt), walls, lend_plain(bodies), doomed)
     parallel_for(_collide_particle_block, striped_places(blocks.shape[0]), given)
 
 
 @compiled(fastmath=False)
 def find_blocks_in_reach(block_coord, h, shift, drift, dt, walls, bodies, found):
     """Set the marks of the blocks, shape (blocks,), uint8, that `collide_particle_paths` finds near bodies or walls; see there."""
-    given = (block_coord, h, shift, drift + FARTHEST_WAY, dt, walls, lend_plain(bodies), found)
+    given = (block_coord, shift, drift + FARTHEST_WAY, (h, dt), walls, lend_plain(bodies), found)
     parallel_for(_find_block_in_reach, striped_places(block_coord.shape[0]), given)
 
 
@@ -104,14 +104,15 @@ def _wall_places(b0, b1, b2, h, walls, wall_rules):
 
 
 @part
-def _find_block_in_reach(place, block_coord, h, shift, reach, dt, walls, bodies, found):
+def _find_block_in_reach(place, block_coord, shift, reach, motion, walls, bodies, found):
+    h, _ = motion
     block, count = striped(place, block_coord.shape[0]), len(bodies.real)
     if block >= block_coord.shape[0]:
         return
     middle = _middle(block, block_coord, h, shift)
     reals, integers = np.empty(count * FRAME_REALS, np.float32), np.empty(count * FRAME_INTEGERS, np.int32)
     _, walled = _walls_near(middle, reach, h, walls)
-    found[block] = walled or _bodies_near((reals, integers), np.empty(count, np.int64), middle, reach, (h, dt), bodies) > 0
+    found[block] = walled or _bodies_near((reals, integers), np.empty(count, np.int64), middle, reach, motion, bodies) > 0
 
 
 @inline
@@ -145,9 +146,10 @@ def _bodies_near(frames, near, middle, reach, motion, bodies):
 
 
 @part
-def _collide_particle_block(place, cloud, blocks, velocity, reach, dt, walls, bodies, doomed):
+def _collide_particle_block(place, cloud, blocks, velocity, ways, walls, bodies, doomed):
     """Collide one block: the bodies and walls near it are tried on sixteen particles at a time, then on each that is left."""
     offset, stride, block_coord, block_start, unit, h, shift = cloud
+    reach, dt = ways
     rows, motion = (offset, velocity, stride), (h / unit, h, dt)
     index = striped(place, blocks.shape[0])
     if index >= blocks.shape[0]:

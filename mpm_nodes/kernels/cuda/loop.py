@@ -22,7 +22,7 @@ from mpm_nodes.kernels.composition.lane_loop import FACTORS, PLAIN, SCALE
 from mpm_nodes.kernels.composition.source import Fold
 from mpm_nodes.kernels.cuda.trace import Symbol, named, statements
 
-__all__ = ["THREADS", "Kernel", "header", "loop_kernel"]
+__all__ = ["THREADS", "DeviceKernel", "header", "loop_kernel"]
 
 THREADS = 128
 """Threads of a thread block, as in `transfers.cuh`."""
@@ -37,7 +37,7 @@ def header() -> str:
 
 
 @dataclass
-class Kernel:
+class DeviceKernel:
     """A kernel and what it is to be given.
 
     Attributes:
@@ -66,7 +66,7 @@ def loop_kernel(
     fold: Fold | None = None,
     factors: Collection[str] = (),
     plain: Sequence[Mapping[str, Any]] = (),
-) -> Kernel:
+) -> DeviceKernel:
     """Return the kernel of a loop.
 
     Args:
@@ -101,7 +101,7 @@ class _Loop:
     ) -> None:
         self.law, self.fragments, self.table = law, fragments, table
         self.local, self.fold, self.factors = local, fold, factors
-        self.kernel = Kernel(given=[{} for _ in fragments])
+        self.kernel = DeviceKernel(given=[{} for _ in fragments])
         self.loads: list[str] = []
         self.body: list[str] = []
         self.before: list[str] = []
@@ -352,7 +352,7 @@ class _Loop:
         self.braced(lines)
 
     # ---------------------------------------------------------------- the kernel
-    def written(self) -> Kernel:
+    def written(self) -> DeviceKernel:
         """Return the kernel."""
         kernel, scatters = self.kernel, bool(self.targets)
         stores = []

@@ -80,18 +80,15 @@ def project_stretches(
             goes_on = both(flows, high > low)
             if any_lane(goes_on):
                 over = size > limit
-                below, above = select(over, low, k), select(over, k, high)
+                low, high = select(over, low, k), select(over, k, high)
                 guess = k * limit / maximum(const(o, 1e-30), size)
-                inside = both(guess > below, guess < above)
-                following = select(inside, guess, half * (below + above))
+                inside = both(guess > low, guess < high)
+                following = select(inside, guess, half * (low + high))
                 done = one + const(o, 0.25) * absolute(following - k) <= one  # as near as numbers of this kind are
-                # what does not go on keeps all it has: a thread of a GPU that is done computes no further round
-                low = select(goes_on, select(done, k, below), low)
-                high = select(goes_on, select(done, k, above), high)
+                low, high = select(done, k, low), select(done, k, high)
                 k = select(goes_on, following, k)
                 t = stress_of(radial.stretches(mean, d, k), moduli)
-                size = select(goes_on, radial.norm(radial.principal_deviator(t)), size)
-                limit = select(goes_on, coeffs[0] * _pressure(t) + coeffs[1], limit)
+                size, limit = radial.norm(radial.principal_deviator(t)), coeffs[0] * _pressure(t) + coeffs[1]
         k = select(apart, mean - mean, k) + (size - size)
         kept = radial.stretches(select(apart, mean - mean, mean), d, k)
         moved = either(apart, either(gained, flows))

@@ -11,7 +11,7 @@ import numpy as np
 from mpm_nodes.kernels.composition.block import Source
 from mpm_nodes.kernels.composition.lane_loop import FACTORS
 from mpm_nodes.kernels.composition.source import Fold
-from mpm_nodes.kernels.cuda.loop import THREADS, Kernel, header, loop_kernel
+from mpm_nodes.kernels.cuda.loop import THREADS, DeviceKernel, header, loop_kernel
 from mpm_nodes.solver.device.residency import Residency
 
 __all__ = ["DeviceCall", "HostCall", "divide_by_mass", "steady_knobs", "update_grid_velocity", "written_by"]
@@ -50,7 +50,7 @@ class DeviceCall:
         particles, grid = stores
         factors = FACTORS & set(particles.names)
         fragments, plain = [p.fragment for p in parts], [steady_knobs(p.member) for p in parts]
-        self.kernel: Kernel = loop_kernel(law, fragments, particles.table, local, fold, factors, plain)
+        self.kernel: DeviceKernel = loop_kernel(law, fragments, particles.table, local, fold, factors, plain)
         self.compiled = residency.device.kernel(header() + self.kernel.text, "particles")
         self.runs = len(segments)
         self.largest = np.zeros(len(self.kernel.found), np.uint32)

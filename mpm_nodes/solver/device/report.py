@@ -13,7 +13,7 @@ from mpm_nodes.graph.plan.hazards import Array
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.kernels.composition.block import CompositionError
 from mpm_nodes.kernels.composition.fragments import Idle, Nodes
-from mpm_nodes.kernels.cuda.loop import Kernel, loop_kernel
+from mpm_nodes.kernels.cuda.loop import DeviceKernel, loop_kernel
 from mpm_nodes.kernels.cuda.trace import TraceError
 from mpm_nodes.solver.device.choice import refuse
 from mpm_nodes.solver.device.loops import steady_knobs
@@ -27,7 +27,7 @@ NODE_BYTES = 16
 """Bytes of a grid array a node: four floats."""
 
 
-def device_kernel(loop: SharedLoop, law: Any, table: Mapping[str, Any], factors: Collection[str] = ()) -> Kernel:
+def device_kernel(loop: SharedLoop, law: Any, table: Mapping[str, Any], factors: Collection[str] = ()) -> DeviceKernel:
     """Return the kernel of a shared loop for one law, with the knobs of the plan and nothing to do for stages that can be idle.
 
     Args:
@@ -66,14 +66,14 @@ def on_device(plan: SubstepPlan, law: Any) -> list[str]:
     found = tuple(runs_of(plan))
     loops = [shared_loop(run, plan) for run in found if run.is_shared]
     measured = [loop.measured.stage for loop in loops if loop.measured is not None]
-    runs = [_Run(run, plan, law, measured) for run in found]
+    runs = [_SidedRun(run, plan, law, measured) for run in found]
     newest: dict[Array, set[str]] = {}
     for run in runs:  # where a substep leaves everything
         run.copied(newest)
     return [line for run in runs for line in run.lines(run.copied(newest))]
 
 
-class _Run:
+class _SidedRun:
     """A stage or a shared loop on its side.
 
     Attributes:
@@ -155,7 +155,7 @@ class _Run:
         return f"{', '.join(names)} ({4 * sum(self.fields[name].rows for name in names)} bytes a particle)"
 
 
-def _of_kernel(kernel: Kernel, names: Iterable[str]) -> Iterator[Array]:
+def _of_kernel(kernel: DeviceKernel, names: Iterable[str]) -> Iterator[Array]:
     """Yield the arrays of a solve among the arguments of a kernel."""
     for name in names:
         if name in kernel.columns:

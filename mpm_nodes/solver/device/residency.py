@@ -4,9 +4,9 @@ Loops on the device ask for arrays by `on_device`; whoever reaches an array thro
 only what the other side has changed since. While a stage runs, only what it declares to write counts as changed on the host;
 between stages everything that is handed out does, but within `reading`.
 
-A stage that knows that it needs few blocks of an array asks for these `Parts` alone. They are packed by a kernel, come down in one
-copy to their places in the host's array, and go up again before the device reads the array next. Whoever asks for the whole array
-meanwhile gets it with what was changed in the parts.
+A stage that knows that it needs few blocks of an array asks for these alone (`ArrayParts`). They are packed by a kernel, come down in
+one copy to their places in the host's array, and go up again before the device reads the array next. Whoever asks for the whole
+array meanwhile gets it with what was changed in the parts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 
 from mpm_nodes.kernels.cuda.parts import pack_parts, unpack_parts
 
-__all__ = ["Device", "Parts", "Residency"]
+__all__ = ["ArrayParts", "Device", "Residency"]
 
 
 class Device(Protocol):
@@ -68,7 +68,7 @@ class Device(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class ArrayParts:
     """Parts of an array whose elements have four bytes; see `Residency.parts`.
 
     Attributes:
@@ -104,8 +104,8 @@ class _Copy:
     buffer: Any
     on_host: bool = True
     on_device: bool = False
-    here: Parts | None = None
-    changed: Parts | None = None
+    here: ArrayParts | None = None
+    changed: ArrayParts | None = None
 
 
 class Residency:
@@ -125,7 +125,7 @@ class Residency:
         self.moved = [0, 0]
         self._copies: dict[int, _Copy] = {}
         self._spare: tuple[int, Any] = 0, None
-        self._parts: dict[str, Parts] = {}
+        self._parts: dict[str, ArrayParts] = {}
         self._packed: tuple[np.ndarray, Any] = np.empty(0, np.int32), None
 
     @property
@@ -156,7 +156,7 @@ class Residency:
             copy.here = copy.changed = None
         return copy.buffer
 
-    def on_host(self, array: np.ndarray, parts: Parts | None = None) -> np.ndarray:
+    def on_host(self, array: np.ndarray, parts: ArrayParts | None = None) -> np.ndarray:
         """Return an array with the values of now.
 
         Args:
@@ -191,7 +191,7 @@ class Residency:
         copy = self._copies.get(address(array))
         return copy is not None and copy.on_device
 
-    def parts(self, name: str, first: np.ndarray, counts: np.ndarray, step: int = 1) -> Parts:
+    def parts(self, name: str, first: np.ndarray, counts: np.ndarray, step: int = 1) -> ArrayParts:
         """Return parts of arrays, the same object as before where they are the same.
 
         Args:
@@ -208,10 +208,10 @@ class Residency:
         table = self.device.allocate(pieces.nbytes)
         self.device.upload(table, pieces)
         self.moved[0] += pieces.nbytes
-        found = self._parts[name] = Parts(pieces, step, table)
+        found = self._parts[name] = ArrayParts(pieces, step, table)
         return found
 
-    def _bring(self, copy: _Copy, parts: Parts) -> None:
+    def _bring(self, copy: _Copy, parts: ArrayParts) -> None:
         """Bring parts to the host."""
         here, there = self._room(parts.count)
         self._launch("pack_parts", parts, [copy.buffer, there])
@@ -231,7 +231,7 @@ class Residency:
         self._launch("unpack_parts", parts, [there, copy.buffer])
         self.moved[0] += here.nbytes
 
-    def _launch(self, name: str, parts: Parts, buffers: list[Any]) -> None:
+    def _launch(self, name: str, parts: ArrayParts, buffers: list[Any]) -> None:
         kernel = self.device.kernel(_source(), name)
         self.device.launch(kernel, len(parts.pieces), [*buffers, parts.table, np.int32(parts.step)])
 

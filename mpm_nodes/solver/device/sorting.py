@@ -13,7 +13,7 @@ from mpm_nodes.kernels.cuda.loop import THREADS
 from mpm_nodes.kernels.transfers import binning
 from mpm_nodes.solver.blocks import wrapped
 from mpm_nodes.solver.device.residency import Device, Residency
-from mpm_nodes.solver.sorting import Layout, layout_of
+from mpm_nodes.solver.sorting import BlockLayout, layout_of
 
 __all__ = ["append", "delete", "mean", "prefix_sums", "sort"]
 
@@ -34,7 +34,7 @@ def uploaded(device: Device, table: np.ndarray) -> Any:
     return buffer
 
 
-class _Rows:
+class _DeviceRows:
     """The rows of particles that hold something, and the launches of kernels on them."""
 
     def __init__(self, residency: Residency, particles: Any) -> None:
@@ -81,9 +81,9 @@ class _Rows:
                 self.each(f"move_rows{array.itemsize}", count, old, new, self.stride, self.rows(name), source)
 
 
-def sort(residency: Residency, particles: Any) -> Layout:
+def sort(residency: Residency, particles: Any) -> BlockLayout:
     """Sort particles by (block, material, cell) as `solver.sorting.order_of` does; return the new blocks."""
-    rows, device = _Rows(residency, particles), residency.device
+    rows, device = _DeviceRows(residency, particles), residency.device
     blocks, count, materials = particles.block_count, particles.count, particles.materials
     offset, material = (residency.on_device(particles.kept(name)) for name in ("position", "material"))
     where = [offset, rows.stride, np.int32(particles.shift), rows.table(particles.block_start)]
@@ -93,7 +93,8 @@ def sort(residency: Residency, particles: Any) -> Layout:
         device.download(moved, words)
     listed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little").view(bool))
     block, move = listed >> 7, listed & 127
-    packed = binning.pack_coord(*particles.block_coord.T, particles.block_body)[block]
+    x, y, z = particles.block_coord.T
+    packed = binning.pack_coord(x, y, z, particles.block_body)[block]
     packed = binning.packed_neighbour(packed, move // 25 - 2, move // 5 % 5 - 2, move % 5 - 2)
     unique, target = np.unique(wrapped(packed, particles.period), return_inverse=True)
     runs = np.zeros(len(unique) * materials + 1, np.int32)
@@ -129,13 +130,13 @@ def prefix_sums(device: Device, values: Any, count: int) -> None:
 def delete(residency: Residency, particles: Any, keep: np.ndarray) -> None:
     """Close up the particles that a mask keeps, in their order."""
     kept = np.flatnonzero(keep)
-    rows = _Rows(residency, particles)
+    rows = _DeviceRows(residency, particles)
     rows.move(rows.table(kept), len(kept), home=False)
 
 
 def append(residency: Residency, particles: Any, name: str, first: int, values: np.ndarray) -> None:
     """Write what newcomers have of an attribute, shape (newcomers, rows), behind what the device holds of the others."""
-    rows, array = _Rows(residency, particles), particles.kept(name)
+    rows, array = _DeviceRows(residency, particles), particles.kept(name)
     some = uploaded(residency.device, np.ascontiguousarray(values.T, array.dtype))
     buffer = residency.on_device(array, write=True)
     rows.each(f"put_rows{array.itemsize}", len(values), some, buffer, rows.stride, rows.rows(name), np.int32(first))

@@ -37,7 +37,7 @@ from mpm_nodes.kernels.collisions.contact_rows import (
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP
 from mpm_nodes.solver.contact_forces import impulses_on_bodies, places_of_contacts
 from mpm_nodes.solver.contact_lists import listed_rows
-from mpm_nodes.solver.device.residency import Parts
+from mpm_nodes.solver.device.residency import ArrayParts
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.rigid.bodies import RigidBodies
 from mpm_nodes.solver.state import ParticleStore
@@ -132,7 +132,7 @@ def meet(bodies: RigidBodies, grid: GridStore, found: ContactList, respond: Call
 
 def lost_on_paths(
     particles: ParticleStore,
-    parts: Parts | None,
+    parts: ArrayParts | None,
     before: np.ndarray,
     dt: float,
     distances_at: Callable[[np.ndarray], np.ndarray],
@@ -161,7 +161,9 @@ def _lost(particles: ParticleStore, velocity: np.ndarray, before: np.ndarray, me
     return np.asarray((mass * (before[:, met] - now)).T)
 
 
-def kick(bodies: RigidBodies, particles: ParticleStore, parts: Parts | None, before: np.ndarray, lost: LostOnPaths) -> LostOnPaths:
+def kick(
+    bodies: RigidBodies, particles: ParticleStore, parts: ArrayParts | None, before: np.ndarray, lost: LostOnPaths
+) -> LostOnPaths:
     """Give the bodies what particles lost on their paths, and return what they then have lost.
 
     Paths are met as if bodies were infinitely heavy. A body that is lighter than what meets it in a substep would be thrown: with

@@ -86,7 +86,7 @@ def choose_time_step(
     longest = min(step.time_left, step.dt_max)
     shortest = 1e-7 * longest if math.isfinite(longest) else 0.0
     if dt == math.inf:
-        raise MpmNodesError("substep: nothing limits dt; give the solver a finite dt_max, or step(time_left=...)")
+        raise MpmNodesError("substep: nothing limits dt; give the solver a finite dt_max")
     if not dt > shortest:  # NaN, infinite speed, or a frame that would never end
         step.dt = dt
         moves = [value for each, _, value in found if each in (TRAVEL, STRAIN)]
