@@ -4,8 +4,8 @@ Loops on the device ask for arrays by `on_device`; whoever reaches an array thro
 only what the other side has changed since. While a stage runs, only what it declares to write counts as changed on the host;
 between stages everything that is handed out does, but within `reading`.
 
-A stage that knows that it needs few blocks of an array asks for these alone (`ArrayParts`). They are packed by a kernel, come down in
-one copy to their places in the host's array, and go up again before the device reads the array next. Whoever asks for the whole
+A stage that knows that it needs few blocks of an array asks for these alone (`ArrayParts`). They are packed by a kernel, come down
+in one copy to their places in the host's array, and go up again before the device reads the array next. Whoever asks for the whole
 array meanwhile gets it with what was changed in the parts.
 """
 
