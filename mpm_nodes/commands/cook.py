@@ -20,6 +20,8 @@ from mpm_nodes.terminal import stream_of_results
 
 SOLVES = "*"
 """Stands for every solve in an override."""
+DEVICES = ("cpu", "cuda", "auto")
+"""Values of `solve.device`; the node itself is not loaded to read a command line."""
 
 
 def add(command: argparse.ArgumentParser) -> None:
@@ -71,7 +73,7 @@ def add_graph_options(command: argparse.ArgumentParser) -> None:
         dest="overrides",
         action="append",
         type=_on_device,
-        metavar="{cpu,cuda,auto}",
+        metavar="{" + ",".join(DEVICES) + "}",
         help="what every solve runs on: the CPU, an NVIDIA GPU, or the GPU where there is one that can",
     )
 
@@ -118,8 +120,8 @@ def add_cook_options(command: argparse.ArgumentParser) -> None:
 
 def _on_device(text: str) -> str:
     """Return the override of a device."""
-    if text not in ("cpu", "cuda", "auto"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a device; write cpu, cuda or auto")
+    if text not in DEVICES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a device; write one of {', '.join(DEVICES)}")
     return f"{SOLVES}.device={text}"
 
 

@@ -58,14 +58,17 @@ class CudaDevice:
             self._device.set_current()
             self._threads.ready = True
 
-    @property
-    def memory(self) -> int:
-        """Free bytes."""
+    def _driver(self) -> Any:
+        """Return the driver's calls, for the GPU of this thread."""
         from cuda.bindings import driver
 
         self._begin()
+        return driver
 
-        answer = driver.cuMemGetInfo()
+    @property
+    def memory(self) -> int:
+        """Free bytes."""
+        answer = self._driver().cuMemGetInfo()
         self._checked(answer)
         return int(answer[1])
 
@@ -87,31 +90,23 @@ class CudaDevice:
 
     def upload(self, buffer: Any, array: np.ndarray) -> None:
         """Copy an array to the beginning of a buffer; the array may change afterwards."""
-        from cuda.bindings import driver
-
-        self._begin()
+        driver = self._driver()
         self._checked(driver.cuMemcpyHtoDAsync(int(buffer.handle), array.ctypes.data, array.nbytes, self._stream.handle))
 
     def download(self, buffer: Any, array: np.ndarray) -> None:
         """Fill an array from the beginning of a buffer, behind all that was launched."""
-        from cuda.bindings import driver
-
-        self._begin()
+        driver = self._driver()
         self._checked(driver.cuMemcpyDtoHAsync(array.ctypes.data, int(buffer.handle), array.nbytes, self._stream.handle))
         self._checked(driver.cuStreamSynchronize(self._stream.handle))
 
     def copy(self, target: Any, source: Any, nbytes: int) -> None:
         """Copy bytes from a buffer to another."""
-        from cuda.bindings import driver
-
-        self._begin()
+        driver = self._driver()
         self._checked(driver.cuMemcpyDtoDAsync(int(target.handle), int(source.handle), nbytes, self._stream.handle))
 
     def clear(self, buffer: Any, nbytes: int) -> None:
         """Set bytes to zero."""
-        from cuda.bindings import driver
-
-        self._begin()
+        driver = self._driver()
         self._checked(driver.cuMemsetD8Async(int(buffer.handle), 0, nbytes, self._stream.handle))
 
     @functools.cache  # noqa: B019

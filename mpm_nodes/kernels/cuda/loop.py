@@ -22,18 +22,23 @@ from mpm_nodes.kernels.composition.lane_loop import FACTORS, PLAIN, SCALE
 from mpm_nodes.kernels.composition.source import Fold
 from mpm_nodes.kernels.cuda.trace import Symbol, named, statements
 
-__all__ = ["THREADS", "DeviceKernel", "header", "loop_kernel"]
+__all__ = ["THREADS", "DeviceKernel", "cuda_source", "header", "loop_kernel"]
 
 THREADS = 128
-"""Threads of a thread block, as in `transfers.cuh`."""
+"""Threads of a thread block."""
 _TYPES = {"real": "float", "int32": "int"}
 """Of columns. What is computed with is float: integers that laws and stages choose by are small."""
 
 
 @functools.cache
+def cuda_source(name: str) -> str:
+    """Return the text of a file of this folder, behind what it and the host must agree on."""
+    return f"#define THREADS {THREADS}\n" + resources.files(__package__).joinpath(name).read_text()
+
+
 def header() -> str:
-    """Return what all kernels share."""
-    return resources.files(__package__).joinpath("transfers.cuh").read_text()
+    """Return what the kernels of loops share."""
+    return cuda_source("transfers.cuh")
 
 
 @dataclass
@@ -44,18 +49,17 @@ class DeviceKernel:
         text: Its source, without `header`.
         types: Type of each argument by its name, in order.
         columns: Attributes by the names of their arguments.
-        reads, writes: Arguments that point to what is read, and to what is written.
+        writes: Arguments that point to what is written.
         given: For each fragment, its own numbers: the name in its signature, and that of the argument.
-        found: Fragment and name of each of the largest values, in the order of the argument "largest".
+        found: Names of the largest values, in the order of the argument "largest".
     """
 
     text: str = ""
     types: dict[str, str] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)
-    reads: set[str] = field(default_factory=set)
     writes: set[str] = field(default_factory=set)
     given: list[dict[str, str]] = field(default_factory=list)
-    found: list[tuple[int, str]] = field(default_factory=list)
+    found: list[str] = field(default_factory=list)
 
 
 def loop_kernel(
@@ -126,16 +130,15 @@ class _Loop:
 
     def grid(self, name: str, *, write: bool = False) -> str:
         argument = f"grid_{name}"
-        (self.kernel.writes if write else self.kernel.reads).add(argument)
         if write:
-            self.kernel.reads.add(argument)
-        kinds = ("float*",) if write else ("const float4*",)
-        return self.argument(argument, *kinds)
+            self.kernel.writes.add(argument)
+        return self.argument(argument, "float*" if write else "const float4*")
 
     def column(self, name: str, *, write: bool = False) -> str:
         argument = f"{column_name(name)}_rows"
         self.kernel.columns[argument] = name
-        (self.kernel.writes if write else self.kernel.reads).add(argument)
+        if write:
+            self.kernel.writes.add(argument)
         if self.table[name].kind not in _TYPES:
             raise CompositionError(f"'{name}' has 64-bit integers, which loops for a GPU do not have; it runs on the CPU")
         self.argument(argument, f"{_TYPES[self.table[name].kind]}*")
@@ -184,7 +187,7 @@ class _Loop:
         elif isinstance(fragment, Scatter):
             self.add_scatter(fragment)
         elif isinstance(fragment, Run) and fragment.device:
-            self.add_run(number, fragment)
+            self.add_run(fragment)
         else:
             raise self.refused(fragment, "loops over the rows of a block itself")
 
@@ -207,7 +210,7 @@ class _Loop:
                     copies.append(f"{target}[{row}] = new_{len(copies)};")
         for name in fragment.largest:
             computed[f"new_{len(copies)}"] = each[name]
-            copies.append(self.take_largest(number, name, f"new_{len(copies)}"))
+            copies.append(self.take_largest(name, f"new_{len(copies)}"))
         lines = [f"float {', '.join(computed)};", *statements(computed), *copies]
         if fragment.guard is not None:
             needed = fragment.guard(*self.arguments(number, fragment, fragment.guard))
@@ -266,10 +269,10 @@ class _Loop:
     def viscosity(self) -> str:
         return f"{self.argument('coefficients', 'const float*')}[{len(self.law.names)}]"
 
-    def take_largest(self, number: int, name: str, value: str) -> str:
+    def take_largest(self, name: str, value: str) -> str:
         """Return the line that takes a value to the largest so far; one that is not a number counts as huge."""
         place = len(self.kernel.found)
-        self.kernel.found.append((number, name))
+        self.kernel.found.append(name)
         return f"found[{place}] = fmaxf(found[{place}], {value} < HUGE_NUMBER ? {value} : HUGE_NUMBER);"
 
     # ---------------------------------------------------------------- the grid
@@ -285,7 +288,6 @@ class _Loop:
 
     def position(self, *, write: bool) -> None:
         self.kernel.columns["offset"] = "position"
-        self.kernel.reads.add("offset")
         if write:
             self.kernel.writes.add("offset")
         for name, kind in (("offset", "int*"), ("shift", "int"), ("inverse_unit", "float"), ("cell_size", "float")):
@@ -341,14 +343,14 @@ class _Loop:
             lines.append(f"give_stress(given, {gives['stress']}, {self.scale} * {gives['volume']}[0]);")
         return [*lines, *(f"given.f[{a}] = f[{a}];" for a in range(3)), "at = cell;"]
 
-    def add_run(self, number: int, fragment: Run) -> None:
+    def add_run(self, fragment: Run) -> None:
         """Move the particles: the one function on rows that has a form here."""
         self.position(write=True)
         self.argument("dt", "float")
         velocity = self.load("velocity")
         arguments = f"offset, stride, p, {velocity}, dt / cell_size, 1.0f / inverse_unit, inverse_unit, moved"
         lines = [f"float moved[{len(fragment.largest)}];", f"{fragment.device}({arguments});"]
-        lines += [self.take_largest(number, name, f"moved[{k}]") for k, name in enumerate(fragment.largest)]
+        lines += [self.take_largest(name, f"moved[{k}]") for k, name in enumerate(fragment.largest)]
         self.braced(lines)
 
     # ---------------------------------------------------------------- the kernel
@@ -373,7 +375,6 @@ class _Loop:
             head.append("if (threadIdx.x < 8) slots[threadIdx.x] = tile_slot[8 * segments[3 * blockIdx.x + 2] + threadIdx.x];")
         if found:
             self.argument("largest", "unsigned*")
-            kernel.writes.add("largest")
             head += [f"__shared__ unsigned most[{found}];", f"float found[{found}] = {{}};"]
             head.append(f"if (threadIdx.x < {found}) most[threadIdx.x] = 0;")
         head.append("__syncthreads();")

@@ -4,7 +4,6 @@
 // little crosses to the host, which names the target of each. The order is stable: atomics put the particles of a cell together, and
 // then each counts those of its cell that were before it.
 
-#define THREADS 128
 #define MOVES 125
 #define EACH 8
 #define CHUNK (EACH * THREADS)

@@ -4,8 +4,6 @@
 // `slots`. A particle has fixed-point offsets from the middle of its block, in units of 2^-shift cells. N is the number of nodes of
 // a spline along an axis: 3 quadratic, 4 cubic.
 
-#define WARPS 4
-#define THREADS (32 * WARPS)
 #define TILE 512
 #define RECORD 24
 #define FAR (1 << 24)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,14 @@ from mpm_nodes.data import ATTRIBUTES, MpmNodesError
 from mpm_nodes.graph.plan.fusion import FusedStage, fragments_of
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.kernels.composition.block import CompositionError
-from mpm_nodes.kernels.composition.fragments import Gather, Nodes, Scatter
-from mpm_nodes.kernels.composition.source import Fold
-from mpm_nodes.kernels.cuda.loop import loop_kernel
+from mpm_nodes.kernels.composition.fragments import Gather, Scatter
+from mpm_nodes.kernels.cuda.loop import DeviceKernel, loop_kernel
 from mpm_nodes.kernels.cuda.trace import TraceError
 from mpm_nodes.solver.device.loops import steady_knobs
 from mpm_nodes.solver.device.residency import Device
-from mpm_nodes.solver.loop_sections import LOOPS
+from mpm_nodes.solver.shared_loops import SharedLoop
 
-__all__ = ["chosen_device", "obstacles", "refuse_large"]
+__all__ = ["chosen_device", "device_kernel", "obstacles", "refuse", "refuse_large"]
 
 BYTES = 320
 """What a particle takes on a device: position, velocity, mass, volume, four matrices, their places in a sort, and its grid."""
@@ -100,20 +99,34 @@ def refuse_large(device: Device, count: int) -> None:
         )
 
 
+def device_kernel(loop: SharedLoop, law: Any, table: Mapping[str, Any], factors: Collection[str] = ()) -> DeviceKernel:
+    """Return the kernel of a shared loop for one law, with the knobs of the plan and nothing to do for stages that can be idle.
+
+    Args:
+        loop: The loop; what can stay in it does.
+        law, table, factors: As for `loop_kernel`.
+
+    Raises:
+        CompositionError: A fragment has no form on a GPU.
+        TraceError: Its body does something that has none.
+    """
+    parts, fold = loop.composed_of(law)
+    fragments = [part.fragment for part in parts]
+    local = [name for name, readers in loop.readers.items() if not readers]
+    plain = [steady_knobs(part.member) for part in parts]
+    return loop_kernel(law if any(f.of_law for f in fragments) else None, fragments, table, local, fold, factors, plain)
+
+
 def obstacles(plan: SubstepPlan, laws: Sequence[Any]) -> list[str]:
     """Return why loops between particles and grid cannot run on a GPU; other stages may run on the CPU in between."""
     found = []
     for planned in plan.stages:
-        members = planned.members if isinstance(planned, FusedStage) else (planned,)
-        brought = [(member, f) for member in members for f in fragments_of(member)]
-        if not any(isinstance(f, (Gather, Scatter)) for _, f in brought):
+        loop = planned.function if isinstance(planned, FusedStage) else SharedLoop((planned,))
+        if not any(isinstance(f, (Gather, Scatter)) for member in loop.members for f in fragments_of(member)):
             continue
-        fold = next((Fold(f.source, f.into, f.factor) for _, f in brought if isinstance(f, Nodes)), None)
         for law in laws:
-            fitting = [(member, f) for member, f in brought if isinstance(f, LOOPS) and f.fits(law)]
-            table, plain = {**ATTRIBUTES, **law.fields}, [steady_knobs(member) for member, _ in fitting]
             try:
-                loop_kernel(law, [f for _, f in fitting], table, (), fold, (), plain)
+                device_kernel(loop, law, {**ATTRIBUTES, **law.fields})
             except (CompositionError, TraceError) as error:
                 found.append(f"{planned.id}: {error}")
                 break

@@ -93,7 +93,7 @@ class DeviceCall:
             return {}
         device.download(self.own["largest"], self.largest)
         values = self.largest.view(np.float32).tolist()
-        return {name: math.inf if value > 2.9e38 else value for (_, name), value in zip(kernel.found, values, strict=True)}
+        return {name: math.inf if value > 2.9e38 else value for name, value in zip(kernel.found, values, strict=True)}
 
     def buffer(self, name: str) -> Any:
         """Return the buffer of an argument."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,36 +13,17 @@ from mpm_nodes.graph.plan.hazards import Array
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.kernels.composition.block import CompositionError
 from mpm_nodes.kernels.composition.fragments import Idle, Nodes
-from mpm_nodes.kernels.cuda.loop import DeviceKernel, loop_kernel
+from mpm_nodes.kernels.cuda.loop import DeviceKernel
 from mpm_nodes.kernels.cuda.trace import TraceError
-from mpm_nodes.solver.device.choice import refuse
-from mpm_nodes.solver.device.loops import steady_knobs
+from mpm_nodes.solver.device.choice import device_kernel, refuse
 from mpm_nodes.solver.loop_sections import LOOPS
 from mpm_nodes.solver.program import Program
-from mpm_nodes.solver.shared_loops import SharedLoop, alone, shared_loop
+from mpm_nodes.solver.shared_loops import alone, shared_loop
 
-__all__ = ["device_kernel", "on_device", "refusal"]
+__all__ = ["on_device", "refusal"]
 
 NODE_BYTES = 16
 """Bytes of a grid array a node: four floats."""
-
-
-def device_kernel(loop: SharedLoop, law: Any, table: Mapping[str, Any], factors: Collection[str] = ()) -> DeviceKernel:
-    """Return the kernel of a shared loop for one law, with the knobs of the plan and nothing to do for stages that can be idle.
-
-    Args:
-        loop: The loop; what can stay in it does.
-        law, table, factors: As for `loop_kernel`.
-
-    Raises:
-        CompositionError: A fragment has no form on a GPU.
-        TraceError: Its body does something that has none.
-    """
-    parts, fold = loop.composed_of(law)
-    fragments = [part.fragment for part in parts]
-    local = [name for name, readers in loop.readers.items() if not readers]
-    plain = [steady_knobs(part.member) for part in parts]
-    return loop_kernel(law if any(f.of_law for f in fragments) else None, fragments, table, local, fold, factors, plain)
 
 
 def refusal(programs: Iterable[Program], law: Any) -> str:

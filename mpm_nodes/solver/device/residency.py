@@ -12,14 +12,13 @@ array meanwhile gets it with what was changed in the parts.
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any, Protocol
 
 import numpy as np
 
+from mpm_nodes.kernels.cuda.loop import cuda_source
 from mpm_nodes.kernels.cuda.parts import pack_parts, unpack_parts
 
 __all__ = ["ArrayParts", "Device", "Residency"]
@@ -232,7 +231,7 @@ class Residency:
         self.moved[0] += here.nbytes
 
     def _launch(self, name: str, parts: ArrayParts, buffers: list[Any]) -> None:
-        kernel = self.device.kernel(_source(), name)
+        kernel = self.device.kernel(cuda_source("parts.cuh"), name)
         self.device.launch(kernel, len(parts.pieces), [*buffers, parts.table, np.int32(parts.step)])
 
     def _room(self, count: int) -> tuple[np.ndarray, Any]:
@@ -280,11 +279,6 @@ class Residency:
     def reading(self) -> contextlib.AbstractContextManager[None]:
         """Count nothing as changed on the host meanwhile."""
         return self.writing(())
-
-
-@functools.cache
-def _source() -> str:
-    return resources.files("mpm_nodes.kernels.cuda").joinpath("parts.cuh").read_text()
 
 
 def address(array: np.ndarray) -> int:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
-from mpm_nodes.kernels import cuda
-from mpm_nodes.kernels.cuda.loop import THREADS
+from mpm_nodes.kernels.cuda.loop import THREADS, cuda_source
 from mpm_nodes.kernels.transfers import binning
 from mpm_nodes.solver.blocks import wrapped
 from mpm_nodes.solver.device.residency import Device, Residency
@@ -21,10 +18,9 @@ CHUNK = 8 * THREADS
 """Values that a thread block sums, as in `sort.cuh`."""
 
 
-@functools.cache
 def text() -> str:
     """Return the kernels."""
-    return resources.files(cuda).joinpath("sort.cuh").read_text()
+    return cuda_source("sort.cuh")
 
 
 def uploaded(device: Device, table: np.ndarray) -> Any:

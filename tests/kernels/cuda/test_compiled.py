@@ -18,7 +18,7 @@ from mpm_nodes.kernels.composition.lane_loop import FACTORS
 from mpm_nodes.kernels.cuda import compiler
 from mpm_nodes.kernels.cuda.loop import THREADS, header
 from mpm_nodes.materials.contract import law, law_ids
-from mpm_nodes.solver.device.report import device_kernel
+from mpm_nodes.solver.device.choice import device_kernel
 from mpm_nodes.solver.shared_loops import shared_loop
 
 try:
@@ -35,14 +35,10 @@ REGISTERS = 65536 // (BLOCKS * THREADS) // 8 * 8
 """At most so many a thread: the 65536 of a multiprocessor hold three thread blocks then, three warps for each of its four
 schedulers. With fewer warps nothing runs while they wait for memory; with more the laws' matrices would be spilled."""
 MISSES = {
-    ("snow", "quadratic", BLACKWELL): (198, 0),
-    ("snow", "cubic", BLACKWELL): (199, 0),
     ("herschel_bulkley", "cubic", HOPPER): (188, 0),
     ("neo_hookean", "cubic", HOPPER): (REGISTERS, 4),
     ("liquid", "cubic", HOPPER): (REGISTERS, 4),
     ("oldroyd_b", "cubic", TURING): (REGISTERS, 4),
-    # fifty rounds of its flow stand one after another
-    **{("drucker_prager", kernel, arch): (255, 568) for kernel in KERNELS for arch in (TURING, HOPPER)},
 }
 """What does not keep to that, or spills: the registers and the bytes that were found, which may not grow."""
 

@@ -7,7 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from mpm_nodes.data import MpmNodesError, Transfer
+from mpm_nodes.commands import cook
+from mpm_nodes.data import ATTRIBUTES, MpmNodesError, Transfer
+from mpm_nodes.kernels.composition.fragments import Lanes
+from mpm_nodes.kernels.cuda.loop import header, loop_kernel
+from mpm_nodes.nodes.solve_needs import ComputeDevice
 from mpm_nodes.solver.device.choice import refuse_large
 from mpm_nodes.solver.run import SubstepSolver
 from tests.kernels.cuda.emulated import COMPILER, Emulated
@@ -159,9 +163,6 @@ def test_a_device_comes_back_to_a_mark_and_hands_over_to_the_cpu(device_folder):
 @pytest.mark.parametrize("last", [0.0, 1.0])
 def test_a_fragment_may_name_its_numbers_as_it_likes_and_be_passed_over(device_folder, last):
     """Names of the kernel's own variables are free for knobs; what a fragment that is passed over writes keeps what it has."""
-    from mpm_nodes.data import ATTRIBUTES
-    from mpm_nodes.kernels.composition.fragments import Lanes
-    from mpm_nodes.kernels.cuda.loop import header, loop_kernel
 
     def blend(mass, share, first, found):
         return mass * share + first * found
@@ -174,3 +175,7 @@ def test_a_fragment_may_name_its_numbers_as_it_likes_and_be_passed_over(device_f
     device = Emulated(device_folder)
     device.launch(device.kernel(header() + kernel.text, "particles"), 1, [given[name] for name in kernel.types])
     np.testing.assert_array_equal(volume, [*(2.0 * mass[:6] + 15.0 if last else [7.0] * 6), 7.0, 7.0])
+
+
+def test_the_command_line_knows_the_devices_of_the_knob():
+    assert set(cook.DEVICES) == {device.value for device in ComputeDevice}
