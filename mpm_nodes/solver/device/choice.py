@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, MpmNodesError
-from mpm_nodes.graph.plan.fusion import FusedStage, fragments_of
+from mpm_nodes.graph.plan.fusion import fragments_of
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.kernels.composition.block import CompositionError
 from mpm_nodes.kernels.composition.fragments import Gather, Scatter
@@ -121,7 +121,7 @@ def obstacles(plan: SubstepPlan, laws: Sequence[Any]) -> list[str]:
     """Return why loops between particles and grid cannot run on a GPU; other stages may run on the CPU in between."""
     found = []
     for planned in plan.stages:
-        loop = planned.function if isinstance(planned, FusedStage) else SharedLoop((planned,))
+        loop = planned.function if isinstance(planned.function, SharedLoop) else SharedLoop((planned,))
         if not any(isinstance(f, (Gather, Scatter)) for member in loop.members for f in fragments_of(member)):
             continue
         for law in laws:
