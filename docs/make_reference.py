@@ -1,6 +1,6 @@
 """Write the generated pages of the site: nodes, stages, presets, materials, attributes, the command line and the Python API.
 
-python docs/make_reference.py FOLDER      (`sphinx-build` calls it; nothing that it writes is kept in the repository)
+`docs/conf.py` calls it; nothing that it writes is kept in the repository.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import argparse
 import inspect
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
@@ -337,8 +336,3 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 def slug(name: str) -> str:
     """Return the anchor of a heading."""
     return re.sub(r"[^\w-]", "", name.lower().replace(" ", "-"))
-
-
-if __name__ == "__main__":
-    for path in write(Path(sys.argv[1])):
-        print(path)
