@@ -41,29 +41,31 @@ def fill_cells(particles: ParticleStore, grid: GridStore, colliders: ColliderSet
     """
     grid.clear("room")
     scatter(particles, grid, Kernel.QUADRATIC, Deposit("room", "volume", (None, None, share)))
-    size = 64 * grid.count
+    size, (first, place) = 64 * grid.count, grid.places()
     if grid.body.any():
         _fill_all_bodies(grid)
-    opened, divided = np.ones(size), np.zeros(size, bool)
+    opened, divided = np.ones((len(first), 64)), np.zeros(size, bool)
     if not colliders.idle:
         shift = grid.origin + 0.5 * grid.h * np.array(CORNERS) - colliders.origin
-        find_open_shares(grid.coord, grid.h, shift, *colliders.shapes(), np.empty(size), opened)
+        find_open_shares(grid.coord[first], grid.h, shift, *colliders.shapes(), opened.reshape(-1))
     if grid.copies is not None:
         divided = grid.copies.node_sides[:, 0] != 0
     told = np.zeros((grid.count, 3))
-    write_room(grid.array("room"), grid.h**3, opened, divided, neighbour_blocks(grid), np.empty(size, bool), told)
+    write_room(
+        grid.array("room"), grid.h**3, opened[place].reshape(-1), divided, neighbour_blocks(grid), np.empty(size, bool), told
+    )
     matter, crowded = told[:, 1:].sum(axis=0)
     return float(told[:, 0].max(initial=0.0)), float(crowded / matter) if matter else 0.0
 
 
 def _fill_all_bodies(grid: GridStore) -> None:
-    """Give cells what all bodies and sides together hold of them: each has blocks of its own at the same places.
+    """Give cells what all bodies and sides together hold of them.
 
     The mean of what is asked for stays that of the body.
     """
-    place = grid.derived("places of blocks", lambda: np.unique(grid.coord, axis=0, return_inverse=True)[1].reshape(-1))
+    first, place = grid.places()
     shared, volume = (grid.array("room")[n : 256 * grid.count : 4].reshape(-1, 64) for n in (2, 3))
-    whole = np.zeros((place.max(initial=-1) + 1, 64))
-    np.add.at(whole, place, volume)
+    at = (64 * place[:, None] + np.arange(64)).reshape(-1)
+    whole = np.bincount(at, volume.reshape(-1), 64 * len(first)).reshape(-1, 64)
     shared *= np.divide(whole[place], volume, out=np.zeros_like(whole[place]), where=volume > 0.0)
     volume[:] = whole[place]

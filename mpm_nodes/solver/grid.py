@@ -242,6 +242,18 @@ class GridStore(GridArrays):
             self._derived[name] = make()
         return self._derived[name]
 
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the first block at each place, and which of the places is that of each block; int64.
+
+        Bodies with a velocity of their own, and the sides of plates, have blocks of their own at the same places.
+        """
+
+        def found() -> tuple[np.ndarray, np.ndarray]:
+            begins = np.append(True, (np.diff(self.coord, axis=0) != 0).any(axis=1))[: self.count]
+            return np.flatnonzero(begins), np.cumsum(begins) - 1
+
+        return self.derived("places", found)
+
     def particle_tiles(self) -> np.ndarray:
         """Return the eight grid blocks of every particle block's tile, shape (particle blocks, 8), int32."""
         return self._tables[id(self.particles)].tile_slot

@@ -211,11 +211,15 @@ class _Marked(NamedTuple):
 
 def _copies(grid: GridStore, block_sides: np.ndarray, colliders: ColliderSet, posing: float) -> Copies:
     """Return the copies of nodes with the plates as they are at a time [s]."""
-    places = _places_of(grid)
-    node_sides = np.empty((64 * grid.count, 4), np.int64)
+    first, place = grid.places()
+    ends = np.append(first[1:], grid.count)
+    several = ends - first > 1
+    places = np.stack([first[several], ends[several]], axis=1)
+    sides = np.empty((64 * len(first), 4), np.int64)
     master = np.arange(64 * grid.count, dtype=np.int32)
     with colliders.posed_at(posing):
-        kernels.mark_sides(grid.coord, grid.h, grid.origin - colliders.origin, colliders.plates, node_sides, colliders.bodies())
+        kernels.mark_sides(grid.coord[first], grid.h, grid.origin - colliders.origin, colliders.plates, sides, colliders.bodies())
+    node_sides = sides.reshape(-1, 64, 4)[place].reshape(-1, 4)
     kernels.find_masters(places, block_sides, node_sides, master)
     return Copies(block_sides, node_sides, master, places)
 
@@ -258,10 +262,3 @@ class SharedOut:
     def __exit__(self, *_: object) -> None:
         if len(self._followers):
             self._momentum[:] = self._whole
-
-
-def _places_of(grid: GridStore) -> np.ndarray:
-    """Return the first and last + 1 of the blocks at each place that has several."""
-    changes = np.flatnonzero((np.diff(grid.coord, axis=0) != 0).any(axis=1)) + 1
-    starts, ends = np.concatenate([[0], changes]), np.concatenate([changes, [grid.count]])
-    return np.stack([starts, ends], axis=1)[ends - starts > 1].astype(np.int64)

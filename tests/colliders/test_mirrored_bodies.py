@@ -7,7 +7,7 @@ import pytest
 
 from mpm_nodes.data import Collider, CollisionRule, FrameContext, Particles
 from mpm_nodes.kernels.collisions.posing import sheet_of_body
-from mpm_nodes.kernels.collisions.rules import sample
+from mpm_nodes.kernels.collisions.rules import sample, signed_distance
 from mpm_nodes.kernels.compile.jit import compiled
 from mpm_nodes.kernels.level_sets.build import leaf_level_set
 from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET, PosedLevelSets
@@ -79,6 +79,12 @@ def _sample(points, bodies, found):
 
 
 @compiled(fastmath=False)
+def _distances(points, bodies, found):
+    for p in range(points.shape[0]):
+        found[p] = signed_distance(0, 1.0, points[p, 0], points[p, 1], points[p, 2], bodies)
+
+
+@compiled(fastmath=False)
 def _sample_sheet(points, bodies, found):
     for p in range(points.shape[0]):
         found[p, 0], found[p, 1], found[p, 2], found[p, 3], _ = sheet_of_body(
@@ -118,6 +124,17 @@ def test_distances_and_normals_of_mirrored_nodes_are_mirrored(shape, offset):
     colliders = posed(SHAPES[shape]())
     for axis in (0, 2):
         assert np.abs(differences(colliders, offset, axis)).max() < 1e-6
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_distance_alone_has_the_same_bits(shape):
+    """As with the normal: in a body and its band, beyond the band, and beyond its table."""
+    points = np.concatenate([nodes(0.0), nodes(0.3), 10.0 * nodes(0.1)])
+    bodies, whole, alone = posed(SHAPES[shape]()).bodies(), np.empty((len(points), 4)), np.empty(len(points))
+    _sample(points, bodies, whole)
+    _distances(points, bodies, alone)
+    assert np.array_equal(whole[:, 0], alone)
+    assert alone.min() < -0.05 < 5.0 < alone.max()
 
 
 @pytest.mark.parametrize("offset", [0.0, 0.5])

@@ -221,8 +221,8 @@ DEFECTS = (
     Defect(
         "bodies leave open what they fill",
         "mpm_nodes/kernels/collisions/open_share.py",
-        "opened[n] *= max(1.0 - closed[n], 0.0)",
-        "opened[n] *= max(1.0 - 0.5 * closed[n], 0.0)",
+        "opened[first + n] *= max(1.0 - closed, 0.0)",
+        "opened[first + n] *= max(1.0 - 0.5 * closed, 0.0)",
         "tests/solver/test_moving_liquid.py::test_bodies_close_the_splines_integral_inside_them",
     ),
     Defect(

@@ -38,8 +38,8 @@ def shares_of(shape: PosedLevelSets | None, walls: Walls | None = None) -> np.nd
     bodies = [] if shape is None else [Collider("body", CollisionRule.SEPARATE, 0.0, shape)]
     colliders = ColliderSet(bodies, walls)
     colliders.pose(0.0, 0.0)
-    closed, opened = np.empty(512), np.empty(512)
-    find_open_shares(BLOCKS, CELL, np.zeros(3), *colliders.shapes(), closed, opened)
+    opened = np.empty(512)
+    find_open_shares(BLOCKS, CELL, np.zeros(3), *colliders.shapes(), opened)
     return opened
 
 

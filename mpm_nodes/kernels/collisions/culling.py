@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.rules import sample, to_body
+from mpm_nodes.kernels.collisions.rules import signed_distance, to_body
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.lanes.arithmetic import (
     absolute,
@@ -92,7 +92,7 @@ def write_frame(frames, k, b, start, x, radius, motion, bodies):
     a0, a1, a2 = to_body(b, start, x0, x1, x2, real)
     c0, c1, c2 = to_body(b, 1, x0, x1, x2, real)
     own = dt * real[b, OWN_SPEED] * cells
-    at_centre = sample(b, float(start), a0, a1, a2, bodies)[0] * cells
+    at_centre = signed_distance(b, float(start), a0, a1, a2, bodies) * cells
     moved = np.sqrt((c0 - a0) ** 2 + (c1 - a1) ** 2 + (c2 - a2) ** 2) * cells
     if at_centre > radius + moved + own + touching:
         return False

@@ -13,7 +13,7 @@ import numpy as np
 
 from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, clear_lanes, write_frame
 from mpm_nodes.kernels.collisions.image_nodes import REACH
-from mpm_nodes.kernels.collisions.rules import sample, world_normal
+from mpm_nodes.kernels.collisions.rules import sample, signed_distance, world_normal
 from mpm_nodes.kernels.collisions.sides import nearer_part, side_of_plate, sides_seen, through_plate
 from mpm_nodes.kernels.collisions.touching import BEHIND, depth_behind
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
@@ -195,7 +195,7 @@ def hides_image(place, b, image, y, h, grid, bodies, told):
     row = 64 * np.int64(told.slot[block, column]) + node if column >= 0 else np.int64(0)
     if column >= 0 and values[row, HIDDEN] >= 0.0 and np.int64(values[row, HIDDEN]) >> 1 == image:
         return (np.int64(values[row, HIDDEN]) & 1) == 1
-    inside = sample(b, 1.0, y[0], y[1], y[2], bodies)[0] < 0.5 * REACH * h
+    inside = signed_distance(b, 1.0, y[0], y[1], y[2], bodies) < 0.5 * REACH * h
     if column >= 0:
         values[row, HIDDEN] = 2.0 * image + (1.0 if inside else 0.0)
     return inside

@@ -13,7 +13,9 @@ by their volume.
 
 from __future__ import annotations
 
-from mpm_nodes.kernels.collisions.rules import OPEN, sample, to_body
+import numpy as np
+
+from mpm_nodes.kernels.collisions.rules import OPEN, signed_distance, to_body
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
@@ -21,7 +23,7 @@ from mpm_nodes.kernels.compile.parallel import parallel_for
 __all__ = ["find_open_shares", "spline_up_to"]
 
 HALF_DIAGONAL = 0.87
-"""Of a cell [cells]."""
+"""Of a cell [cells]; that of eight cells is twice as long."""
 REACH = 5.3
 """Nothing that closes a part of a block's nodes lies farther from the block's middle [cells]: 3 cells along each axis."""
 
@@ -41,39 +43,75 @@ def spline_up_to(s):
 
 
 @part
-def _close(first, i, j, k, low, high, amount, closed):
-    """Add an amount of the box from `low` to `high`, halves of cell (i, j, k), to what is closed of the nodes around it."""
-    for a in range(max(i - 1, 0), min(i + 2, 4)):
-        wa = spline_up_to(i - a - 0.5 + 0.5 * high[0]) - spline_up_to(i - a - 0.5 + 0.5 * low[0])
-        for b in range(max(j - 1, 0), min(j + 2, 4)):
-            wb = wa * (spline_up_to(j - b - 0.5 + 0.5 * high[1]) - spline_up_to(j - b - 0.5 + 0.5 * low[1]))
-            for c in range(max(k - 1, 0), min(k + 2, 4)):
-                wc = spline_up_to(k - c - 0.5 + 0.5 * high[2]) - spline_up_to(k - c - 0.5 + 0.5 * low[2])
-                closed[first + 16 * a + 4 * b + c] += amount * wb * wc
-
-
-@part
-def _close_cell(first, cell, node, h, b, bodies, closed):
-    """Add what a body closes of a cell (i, j, k) around a block's nodes, the first of which lies at `node`."""
+def _octants_of(cell, first, h, b, bodies, shares):
+    """Write what a body closes of the octants of cell (i, j, k) from a place `first` on; return whether it may close anything."""
     i, j, k = cell
-    y0, y1, y2 = to_body(b, 1, node[0] + h * i, node[1] + h * j, node[2] + h * k, bodies.real)
-    distance = sample(b, 1.0, y0, y1, y2, bodies)[0]
+    x0, x1, x2 = first[0] + h * i, first[1] + h * j, first[2] + h * k
+    y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
+    distance = signed_distance(b, 1.0, y0, y1, y2, bodies)
     if distance >= HALF_DIAGONAL * h:
-        return
-    if distance <= -HALF_DIAGONAL * h:
-        _close(first, i, j, k, (0, 0, 0), (2, 2, 2), 1.0, closed)
-        return
-    for octant in range(8):
-        p, q, r = octant >> 2, (octant >> 1) & 1, octant & 1
-        z0, z1, z2 = node[0] + h * (i + 0.5 * p - 0.25), node[1] + h * (j + 0.5 * q - 0.25), node[2] + h * (k + 0.5 * r - 0.25)
-        y0, y1, y2 = to_body(b, 1, z0, z1, z2, bodies.real)
-        amount = min(max(0.5 - 2.0 * sample(b, 1.0, y0, y1, y2, bodies)[0] / h, 0.0), 1.0)
-        if amount > 0.0:
-            _close(first, i, j, k, (p, q, r), (p + 1, q + 1, r + 1), amount, closed)
+        return False
+    within = distance <= -HALF_DIAGONAL * h
+    for p in range(2):
+        for q in range(2):
+            for r in range(2):
+                share = 1.0
+                if not within:
+                    z0, z1, z2 = x0 + h * (0.5 * p - 0.25), x1 + h * (0.5 * q - 0.25), x2 + h * (0.5 * r - 0.25)
+                    y0, y1, y2 = to_body(b, 1, z0, z1, z2, bodies.real)
+                    share = min(max(0.5 - 2.0 * signed_distance(b, 1.0, y0, y1, y2, bodies) / h, 0.0), 1.0)
+                shares[2 * i + p, 2 * j + q, 2 * k + r] = share
+    return True
+
+
+@inline
+def _under_spline(a, b, c, d, e, f):
+    """Return the sum of six octants in a row by the integrals of a spline over them; the same from both ends."""
+    return ((a + f) + 7.0 * (b + e) + 16.0 * (c + d)) / 48.0
 
 
 @part
-def _open_at(g, coord, h, shift, walls, bodies, closed, opened):
+def _close(first, shares, along_z, along_yz, opened):
+    """Take what is closed of the octants of 6 x 6 x 6 cells from what is open around the nodes of a block, axis after axis."""
+    for s in range(12):
+        for t in range(12):
+            row = shares[s, t]
+            for c in range(4):
+                m = 2 * c
+                along_z[s, t, c] = _under_spline(row[m], row[m + 1], row[m + 2], row[m + 3], row[m + 4], row[m + 5])
+        for b in range(4):
+            for c in range(4):
+                rows, m = along_z[s], 2 * b
+                along_yz[s, b, c] = _under_spline(
+                    rows[m, c], rows[m + 1, c], rows[m + 2, c], rows[m + 3, c], rows[m + 4, c], rows[m + 5, c]
+                )
+    for n in range(64):
+        m, b, c = 2 * (n >> 4), (n >> 2) & 3, n & 3
+        x = along_yz
+        closed = _under_spline(x[m, b, c], x[m + 1, b, c], x[m + 2, b, c], x[m + 3, b, c], x[m + 4, b, c], x[m + 5, b, c])
+        opened[first + n] *= max(1.0 - closed, 0.0)
+
+
+@part
+def _close_near(first, node, h, b, bodies, opened):
+    """Take what a body closes from what is open around a block's nodes, the first of which lies at `node`."""
+    shares = np.zeros((12, 12, 12))
+    before, some = (node[0] - h, node[1] - h, node[2] - h), False
+    for pair in range(27):
+        i, j, k = 2 * (pair // 9), 2 * (pair // 3 % 3), 2 * (pair % 3)
+        x0, x1, x2 = before[0] + h * (i + 0.5), before[1] + h * (j + 0.5), before[2] + h * (k + 0.5)
+        y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
+        if signed_distance(b, 1.0, y0, y1, y2, bodies) >= 2.0 * HALF_DIAGONAL * h:
+            continue
+        for n in range(8):
+            cell = (i + (n >> 2), j + ((n >> 1) & 1), k + (n & 1))
+            some = _octants_of(cell, before, h, b, bodies, shares) or some
+    if some:
+        _close(first, shares, np.empty((12, 12, 4)), np.empty((12, 4, 4)), opened)
+
+
+@part
+def _open_at(g, coord, h, shift, walls, bodies, opened):
     box, wall_rules = walls
     first = 64 * g
     node = shift[0] + h * (4.0 * coord[g, 0]), shift[1] + h * (4.0 * coord[g, 1]), shift[2] + h * (4.0 * coord[g, 2])
@@ -81,14 +119,8 @@ def _open_at(g, coord, h, shift, walls, bodies, closed, opened):
         opened[n] = 1.0
     for b in range(len(bodies.real)):
         y0, y1, y2 = to_body(b, 1, node[0] + 1.5 * h, node[1] + 1.5 * h, node[2] + 1.5 * h, bodies.real)
-        if sample(b, 1.0, y0, y1, y2, bodies)[0] > REACH * h:
-            continue
-        for n in range(first, first + 64):
-            closed[n] = 0.0
-        for c in range(216):
-            _close_cell(first, (c // 36 - 1, (c // 6) % 6 - 1, c % 6 - 1), node, h, b, bodies, closed)
-        for n in range(first, first + 64):
-            opened[n] *= max(1.0 - closed[n], 0.0)
+        if signed_distance(b, 1.0, y0, y1, y2, bodies) <= REACH * h:
+            _close_near(first, node, h, b, bodies, opened)
     for side in range(6):
         if wall_rules[side] >= OPEN:
             continue
@@ -99,7 +131,7 @@ def _open_at(g, coord, h, shift, walls, bodies, closed, opened):
 
 
 @compiled(fastmath=False)
-def find_open_shares(coord, h, shift, walls, bodies, closed, opened):
+def find_open_shares(coord, h, shift, walls, bodies, opened):
     """Write what share of every node bodies and walls leave open.
 
     Args:
@@ -108,7 +140,6 @@ def find_open_shares(coord, h, shift, walls, bodies, closed, opened):
         shift: Grid origin in the frame of the bodies, shape (3,) [m].
         walls: `WallPlanes`.
         bodies: `Bodies`.
-        closed: Scratch, shape (64 n,), float64.
         opened: Written: o, shape (64 n,), float64.
     """
-    parallel_for(_open_at, coord.shape[0], (coord, h, shift, walls, lend_plain(bodies), closed, opened))
+    parallel_for(_open_at, coord.shape[0], (coord, h, shift, walls, lend_plain(bodies), opened))

@@ -20,6 +20,7 @@ from mpm_nodes.kernels.collisions.rules import (
     SEPARATE,
     respond,
     sample,
+    signed_distance,
     striped,
     striped_places,
     to_body,
@@ -397,7 +398,7 @@ def _penetrate_block(place, cloud, bodies, found):
                 y0, y1, y2 = to_body(
                     b, 1, b0 + cell * offset[p], b1 + cell * offset[stride + p], b2 + cell * offset[2 * stride + p], bodies.real
                 )
-                phi = sample(b, 1.0, y0, y1, y2, bodies)[0]
+                phi = signed_distance(b, 1.0, y0, y1, y2, bodies)
                 if phi < 0.0:
                     found[block, b, 0] += 1.0
                     found[block, b, 1] = max(found[block, b, 1], -phi)

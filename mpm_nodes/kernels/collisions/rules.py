@@ -15,7 +15,7 @@ import numpy as np
 
 from mpm_nodes.kernels.collisions.posing import sample_body
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
-from mpm_nodes.kernels.level_sets.level_set import KEY_LATTICES, KIND, LEVEL_SET, POSE, sample_lattice
+from mpm_nodes.kernels.level_sets.level_set import KEY_LATTICES, KIND, LEVEL_SET, POSE, lattice_distance, sample_lattice
 
 STICKY, SLIP, SEPARATE, OPEN, DELETE = range(5)
 
@@ -89,6 +89,16 @@ def sample(b, s, y0, y1, y2, bodies):
     if integer[b, KIND] == LEVEL_SET and lattice == integer[b, KEY_LATTICES + 1] and lattice == integer[b, KEY_LATTICES + 3]:
         return sample_lattice(lattice, y0, y1, y2, bodies)
     return sample_body(b, s, y0, y1, y2, bodies)
+
+
+@compiled(fastmath=False)
+def signed_distance(b, s, y0, y1, y2, bodies):
+    """Return the first of what `sample` does: phi [m]."""
+    integer = bodies.integer
+    lattice = integer[b, KEY_LATTICES]
+    if integer[b, KIND] == LEVEL_SET and lattice == integer[b, KEY_LATTICES + 1] and lattice == integer[b, KEY_LATTICES + 3]:
+        return lattice_distance(lattice, y0, y1, y2, bodies)
+    return sample_body(b, s, y0, y1, y2, bodies)[0]
 
 
 # ---------------------------------------------------------------- sharing blocks among threads

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.collisions.posing import EVEN, across_sheet, beyond_sheet, sheet_of_body
-from mpm_nodes.kernels.collisions.rules import sample, striped, striped_places, to_body, world_normal
+from mpm_nodes.kernels.collisions.rules import sample, signed_distance, striped, striped_places, to_body, world_normal
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
@@ -93,7 +93,7 @@ def _place_in_body(plate, end, y0, y1, y2, reach, bodies):
         across, g0, g1, g2, _ = across_sheet(b, sheet, end, y0, y1, y2, False, bodies)
         if abs(across) >= reach:
             return across, FAR
-        return across, sample(b, 1.0 * end, y0 - across * g0, y1 - across * g1, y2 - across * g2, bodies)[0]
+        return across, signed_distance(b, 1.0 * end, y0 - across * g0, y1 - across * g1, y2 - across * g2, bodies)
     y, axis = (y0, y1, y2), thin_axis(b, bodies.real)
     u, w = (axis + 1) % 3, (axis + 2) % 3
     return y[axis], max(abs(y[u]) - bodies.real[b, SIZES + u], abs(y[w]) - bodies.real[b, SIZES + w])
@@ -160,7 +160,7 @@ def slide_off_edge(b, s, y, met, h, bodies):
         across, g0, g1, g2, half = sheet_of_body(b, sheet, end, y[0], y[1], y[2], bodies)
         if abs(across) > half + BLUNT * h or 2.0 * half >= BLUNT * h:
             continue
-        if sample(b, 1.0 * end, y[0] - across * g0, y[1] - across * g1, y[2] - across * g2, bodies)[0] >= 0.0:
+        if signed_distance(b, 1.0 * end, y[0] - across * g0, y[1] - across * g1, y[2] - across * g2, bodies) >= 0.0:
             near = side_of_plate((b, np.int64(sheet)), 1 if across >= 0.0 else -1, end, y, h, bodies)
             return nearer_part(b, end, y, near, h, bodies)
     return met
@@ -243,7 +243,7 @@ def _near_to_block(k, x, radius, plates, h, bodies):
     y0, y1, y2 = to_body(b, 0, x[0], x[1], x[2], bodies.real)
     plate = (b, k - bodies.integer[b, PLATE])
     if bodies.integer[b, KIND] == LEVEL_SET:
-        far = sample(b, 0.0, y0, y1, y2, bodies)[0] > (KNOWN + radius) * h
+        far = signed_distance(b, 0.0, y0, y1, y2, bodies) > (KNOWN + radius) * h
         return not far and not beyond_sheet(b, plate[1], np.int64(0), y0, y1, y2, radius * h, bodies)
     across, beyond = _place_in_body(plate, np.int64(0), y0, y1, y2, FAR, bodies)
     return max(abs(across), beyond) < (NEAR + SLOWLY + radius) * h
@@ -291,7 +291,7 @@ def _far_from_block(k, x0, x1, x2, plates, h, bodies):
     y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
     plate = (b, k - bodies.integer[b, PLATE])
     if bodies.integer[b, KIND] == LEVEL_SET:
-        far = sample(b, 1.0, y0, y1, y2, bodies)[0] > (KNOWN + HALF_DIAGONAL) * h
+        far = signed_distance(b, 1.0, y0, y1, y2, bodies) > (KNOWN + HALF_DIAGONAL) * h
         return far or beyond_sheet(b, plate[1], np.int64(1), y0, y1, y2, HALF_DIAGONAL * h, bodies)
     across, beyond = _place_in_body(plate, np.int64(1), y0, y1, y2, FAR, bodies)
     return max(abs(across) - DEEP * h, beyond) > HALF_DIAGONAL * h
@@ -308,7 +308,7 @@ def _sides_of_place(asked, x0, x1, x2, plates, h, bodies):
             body = plates[k]
             y0, y1, y2 = to_body(body, 1, x0, x1, x2, bodies.real)
             # what is as far from the body is farther from the middle of its sheets
-            out = bodies.integer[body, KIND] == LEVEL_SET and sample(body, 1.0, y0, y1, y2, bodies)[0] >= DEEP * h
+            out = bodies.integer[body, KIND] == LEVEL_SET and signed_distance(body, 1.0, y0, y1, y2, bodies) >= DEEP * h
         if out:
             continue
         across, beyond = _place_in_body((body, k - bodies.integer[body, PLATE]), np.int64(1), y0, y1, y2, DEEP * h, bodies)

@@ -285,32 +285,53 @@ def _trilinear_at(k, u0, u1, u2, bodies):
     return leaf, phi, g0, g1, g2, f0, f1, f2
 
 
-@part
-def sample_lattice(k, y0, y1, y2, bodies):
-    """Return phi [m] and its gradient in the body's frame at y for lattice k; a lower bound far outside."""
+@inline
+def _in_table(k, y0, y1, y2, bodies):
+    """Return y in voxels of lattice k, from its table's first."""
     ints, reals = bodies.lattice_integer, bodies.lattice_real
     u0 = reals[k, 0] * y0 + reals[k, 1] * y1 + reals[k, 2] * y2 + reals[k, 3]
     u1 = reals[k, 4] * y0 + reals[k, 5] * y1 + reals[k, 6] * y2 + reals[k, 7]
     u2 = reals[k, 8] * y0 + reals[k, 9] * y1 + reals[k, 10] * y2 + reals[k, 11]
-    voxel, band = reals[k, VOXEL], reals[k, BAND]
-    n0, n1, n2 = ints[k, 1], ints[k, 2], ints[k, 3]
-    # relative to the table's first voxel
-    u0 -= LEAF * ints[k, 4]
-    u1 -= LEAF * ints[k, 5]
-    u2 -= LEAF * ints[k, 6]
-    inside_table = u0 >= 0.0 and u1 >= 0.0 and u2 >= 0.0 and u0 < LEAF * n0 and u1 < LEAF * n1 and u2 < LEAF * n2
-    if not inside_table:
-        d0 = max(-u0, u0 - LEAF * n0, 0.0)
-        d1 = max(-u1, u1 - LEAF * n1, 0.0)
-        d2 = max(-u2, u2 - LEAF * n2, 0.0)
-        return band + voxel * np.sqrt(d0 * d0 + d1 * d1 + d2 * d2), 0.0, 0.0, 0.0
+    return u0 - LEAF * ints[k, 4], u1 - LEAF * ints[k, 5], u2 - LEAF * ints[k, 6]
+
+
+@inline
+def _has(k, u0, u1, u2, ints):
+    """Return whether the table of lattice k holds u; it does not hold NaN."""
+    return u0 >= 0.0 and u1 >= 0.0 and u2 >= 0.0 and u0 < LEAF * ints[k, 1] and u1 < LEAF * ints[k, 2] and u2 < LEAF * ints[k, 3]
+
+
+@inline
+def _outside(k, u0, u1, u2, bodies):
+    """Return a lower bound of the distance at u outside the table of lattice k [m]."""
+    ints, reals = bodies.lattice_integer, bodies.lattice_real
+    d0 = max(-u0, u0 - LEAF * ints[k, 1], 0.0)
+    d1 = max(-u1, u1 - LEAF * ints[k, 2], 0.0)
+    d2 = max(-u2, u2 - LEAF * ints[k, 3], 0.0)
+    return reals[k, BAND] + reals[k, VOXEL] * np.sqrt(d0 * d0 + d1 * d1 + d2 * d2)
+
+
+@inline
+def _beyond_band(k, u0, u1, u2, bodies):
+    """Return what the distance at the centre of u's leaf says of that at u: it is 1-Lipschitz, and within 2 voxels [m]."""
+    ints, voxel = bodies.lattice_integer, bodies.lattice_real[k, VOXEL]
     l0, l1, l2 = int(u0) // LEAF, int(u1) // LEAF, int(u2) // LEAF
+    c0, c1, c2 = u0 - LEAF * l0 - 3.5, u1 - LEAF * l1 - 3.5, u2 - LEAF * l2 - 3.5
+    at_centre = bodies.coarse[ints[k, TABLE_OFFSET] + (l0 * ints[k, 2] + l1) * ints[k, 3] + l2]
+    return at_centre - voxel * (np.sqrt(c0 * c0 + c1 * c1 + c2 * c2) + 2.0)
+
+
+@part
+def sample_lattice(k, y0, y1, y2, bodies):
+    """Return phi [m] and its gradient in the body's frame at y for lattice k; a lower bound far outside."""
+    reals = bodies.lattice_real
+    u0, u1, u2 = _in_table(k, y0, y1, y2, bodies)
+    if not _has(k, u0, u1, u2, bodies.lattice_integer):
+        return _outside(k, u0, u1, u2, bodies), 0.0, 0.0, 0.0
+    voxel, band = reals[k, VOXEL], reals[k, BAND]
     _, phi, g0, g1, g2 = _trilinear_leaf(k, (u0, u1, u2), bodies)
     if phi >= band - voxel:
-        # beyond the band: the distance at the leaf's centre bounds it from below (it is 1-Lipschitz, and within 2 voxels)
-        c0, c1, c2 = u0 - LEAF * l0 - 3.5, u1 - LEAF * l1 - 3.5, u2 - LEAF * l2 - 3.5
-        at_centre = bodies.coarse[ints[k, TABLE_OFFSET] + (l0 * n1 + l1) * n2 + l2]
-        phi = max(phi, at_centre - voxel * (np.sqrt(c0 * c0 + c1 * c1 + c2 * c2) + 2.0))
+        phi = max(phi, _beyond_band(k, u0, u1, u2, bodies))
     elif phi <= voxel - band:
         phi, g0, g1, g2 = _deep(k, (u0, u1, u2), phi, (g0, g1, g2), bodies)
     return (
@@ -319,6 +340,21 @@ def sample_lattice(k, y0, y1, y2, bodies):
         g0 * reals[k, 1] + g1 * reals[k, 5] + g2 * reals[k, 9],
         g0 * reals[k, 2] + g1 * reals[k, 6] + g2 * reals[k, 10],
     )
+
+
+@part
+def lattice_distance(k, y0, y1, y2, bodies):
+    """Return phi [m] as `sample_lattice` does."""
+    u0, u1, u2 = _in_table(k, y0, y1, y2, bodies)
+    if not _has(k, u0, u1, u2, bodies.lattice_integer):
+        return _outside(k, u0, u1, u2, bodies)
+    voxel, band = bodies.lattice_real[k, VOXEL], bodies.lattice_real[k, BAND]
+    phi = _trilinear_at(k, u0, u1, u2, bodies)[1]
+    if phi >= band - voxel:
+        return max(phi, _beyond_band(k, u0, u1, u2, bodies))
+    if phi <= voxel - band:
+        return _deep(k, (u0, u1, u2), phi, (0.0, 0.0, 0.0), bodies)[0]
+    return phi
 
 
 @inline
@@ -345,12 +381,9 @@ def sample_sheet(k, y0, y1, y2, with_half, bodies):
     Positive in front; in the body's frame; at least `FAR` where no part of the sheet is near. `with_half` asks for the thickness,
     which is 0 else.
     """
-    ints, reals = bodies.lattice_integer, bodies.lattice_real
-    n0, n1, n2 = ints[k, 1], ints[k, 2], ints[k, 3]
-    u0 = reals[k, 0] * y0 + reals[k, 1] * y1 + reals[k, 2] * y2 + reals[k, 3] - LEAF * ints[k, 4]
-    u1 = reals[k, 4] * y0 + reals[k, 5] * y1 + reals[k, 6] * y2 + reals[k, 7] - LEAF * ints[k, 5]
-    u2 = reals[k, 8] * y0 + reals[k, 9] * y1 + reals[k, 10] * y2 + reals[k, 11] - LEAF * ints[k, 6]
-    if not (u0 >= 0.0 and u1 >= 0.0 and u2 >= 0.0 and u0 < LEAF * n0 and u1 < LEAF * n1 and u2 < LEAF * n2):
+    reals = bodies.lattice_real
+    u0, u1, u2 = _in_table(k, y0, y1, y2, bodies)
+    if not _has(k, u0, u1, u2, bodies.lattice_integer):
         return FAR, 0.0, 0.0, 0.0, 0.0
     leaf, across, g0, g1, g2 = _trilinear_leaf(k, (u0, u1, u2), bodies)
     if leaf < 0:
@@ -368,11 +401,9 @@ def sample_sheet(k, y0, y1, y2, with_half, bodies):
 @part
 def sample_velocity(k, y0, y1, y2, bodies):
     """Return the velocity of lattice k at y, in the body's frame [m/s]: trilinear in a leaf, else the nearest surface's."""
-    ints, reals = bodies.lattice_integer, bodies.lattice_real
+    ints = bodies.lattice_integer
     n0, n1, n2 = ints[k, 1], ints[k, 2], ints[k, 3]
-    u0 = reals[k, 0] * y0 + reals[k, 1] * y1 + reals[k, 2] * y2 + reals[k, 3] - LEAF * ints[k, 4]
-    u1 = reals[k, 4] * y0 + reals[k, 5] * y1 + reals[k, 6] * y2 + reals[k, 7] - LEAF * ints[k, 5]
-    u2 = reals[k, 8] * y0 + reals[k, 9] * y1 + reals[k, 10] * y2 + reals[k, 11] - LEAF * ints[k, 6]
+    u0, u1, u2 = _in_table(k, y0, y1, y2, bodies)
     u0 = min(max(u0, 0.0), LEAF * n0 - 0.5)
     u1 = min(max(u1, 0.0), LEAF * n1 - 0.5)
     u2 = min(max(u2, 0.0), LEAF * n2 - 0.5)

@@ -13,7 +13,7 @@ matter and bodies in contact fill space together.
 from __future__ import annotations
 
 from mpm_nodes.kernels.collisions.open_share import spline_up_to
-from mpm_nodes.kernels.collisions.rules import OPEN, sample, to_body, world_normal
+from mpm_nodes.kernels.collisions.rules import OPEN, sample, signed_distance, to_body, world_normal
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.lend import lend_plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
@@ -49,7 +49,7 @@ def _near_at(g, coord, h, shift, walls, bodies, near):
         normal[3 * c] = normal[3 * c + 1] = normal[3 * c + 2] = 0.0
     for b in range(len(bodies.real)):
         y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
-        if sample(b, 1.0, y0, y1, y2, bodies)[0] > (HALF_DIAGONAL + REACH) * h:
+        if signed_distance(b, 1.0, y0, y1, y2, bodies) > (HALF_DIAGONAL + REACH) * h:
             continue
         for n in range(64):
             z0, z1, z2 = x0 + h * ((n >> 4) - 1.5), x1 + h * (((n >> 2) & 3) - 1.5), x2 + h * ((n & 3) - 1.5)

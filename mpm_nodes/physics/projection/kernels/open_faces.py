@@ -12,7 +12,7 @@ cell add up to its cut times the normal, so that pressure pushes along the norma
 from __future__ import annotations
 
 from mpm_nodes.kernels.collisions.posing import body_velocity
-from mpm_nodes.kernels.collisions.rules import SEPARATE, sample, to_body
+from mpm_nodes.kernels.collisions.rules import SEPARATE, signed_distance, to_body
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
@@ -53,7 +53,7 @@ def _positive(a, b, c):
 def _distance(b, x0, x1, x2, h, bodies):
     """Return the distance from body b, what touches it counted as inside."""
     y0, y1, y2 = to_body(b, 1, x0, x1, x2, bodies.real)
-    return sample(b, 1.0, y0, y1, y2, bodies)[0] - TOUCHING * h
+    return signed_distance(b, 1.0, y0, y1, y2, bodies) - TOUCHING * h
 
 
 @part

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpm_nodes.kernels.collisions.posing import body_velocity
-from mpm_nodes.kernels.collisions.rules import OPEN, SEPARATE, STICKY, sample, to_body, world_normal
+from mpm_nodes.kernels.collisions.rules import OPEN, SEPARATE, STICKY, sample, signed_distance, to_body, world_normal
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.lend import lend_plain
 from mpm_nodes.kernels.compile.parallel import parallel_for
@@ -102,7 +102,7 @@ def _faces_at(g, axis, place, dt, walls, bodies, which, faces):
             continue
         reach = (CLINGING if mirrored[b] or clamps[b] else TOUCHING) * h
         y0, y1, y2 = to_body(b, 1, b0 + 2.0 * h, b1 + 2.0 * h, b2 + 2.0 * h, bodies.real)
-        if sample(b, 1.0, y0, y1, y2, bodies)[0] > HALF_DIAGONAL * h + reach:
+        if signed_distance(b, 1.0, y0, y1, y2, bodies) > HALF_DIAGONAL * h + reach:
             continue
         for n in range(64):
             x0, x1, x2 = b0 + h * ((n >> 4) + o0), b1 + h * (((n >> 2) & 3) + o1), b2 + h * ((n & 3) + o2)

@@ -193,7 +193,7 @@ def _cut_by_walls(staggered: StaggeredStore | JoinedFaces, colliders: ColliderSe
         faces = shift + 0.5 * h * (np.arange(3) != axis)
         shares = [np.empty(64 * count), np.empty(64 * count)]
         for corners, opened in zip((box, shift + h * behind), shares, strict=True):
-            find_open_shares(staggered.blocks, h, faces, WallPlanes(corners, rules), none, np.empty(64 * count), opened)
+            find_open_shares(staggered.blocks, h, faces, WallPlanes(corners, rules), none, opened)
         volumes *= np.divide(shares[0], shares[1], out=np.ones(64 * count), where=shares[1] > 0.0)
 
 
