@@ -66,8 +66,8 @@ def _find_signs_at(t, todo, bins, near, slot, square, reach, inside):
     for node in range(NODES):
         at = (2 * (node >> 4) + 1, 2 * ((node >> 2) & 3) + 1, 2 * (node & 3) + 1)
         # within matter a particle lies in one of the eight cells around the node, as a rule
-        found = _any_within(bins, near, slot, e, at, square, np.int64(1))
-        inside[e, node] = found or _any_within(bins, near, slot, e, at, square, reach)
+        found = _nearest_square(bins, near, slot, e, at, np.int64(1), square) < 0.0
+        inside[e, node] = found or _nearest_square(bins, near, slot, e, at, reach, square) < 0.0
 
 
 @compiled
@@ -76,39 +76,26 @@ def _find_signs(todo, bins, near, slot, square, reach, inside):
 
 
 @part
-def _any_within(bins, near, slot, e, at, square, reach):
+def _nearest_square(bins, near, slot, e, at, reach, enough):
+    """Return the least squared distance of a particle in the cells up to `reach` around a place, -1 once one is below `enough`."""
     start, xs, ys, zs = bins.start, bins.x, bins.y, bins.z
     i, j, k = at
+    least, k0, k1 = xs.dtype.type(1e4), max(k - reach, -8), min(k + reach, 16)
     for ci in range(max(i - reach, -8), min(i + reach, 16)):
         for cj in range(max(j - reach, -8), min(j + reach, 16)):
-            for ck in range(max(k - reach, -8), min(k + reach, 16)):
-                n, cell = in_block(ci, cj, ck)
+            for bk in range(k0 >> 3, ((k1 - 1) >> 3) + 1):
+                n, first = in_block(ci, cj, max(k0, 8 * bk))
                 place = near[e, n]
                 q = slot[place] if place >= 0 else -1
-                if q >= 0:
-                    x, y, z = i - (ci & ~7), j - (cj & ~7), k - (ck & ~7)
-                    for row in range(start[512 * q + cell], start[512 * q + cell + 1]):
+                if q >= 0:  # cells along z follow each other
+                    end = first + min(k1, 8 * bk + 8) - max(k0, 8 * bk)
+                    x, y, z = i - (ci & ~7), j - (cj & ~7), k - 8 * bk
+                    for row in range(start[512 * q + first], start[512 * q + end]):
                         dx, dy, dz = xs[row] - x, ys[row] - y, zs[row] - z
-                        if dx * dx + dy * dy + dz * dz < square:
-                            return 1
-    return 0
-
-
-@part
-def _nearest_square(bins, near, slot, e, i, j, k, reach):
-    start, xs, ys, zs = bins.start, bins.x, bins.y, bins.z
-    least = xs.dtype.type(1e4)
-    for ci in range(max(i - reach, -8), min(i + reach, 16)):
-        for cj in range(max(j - reach, -8), min(j + reach, 16)):
-            for ck in range(max(k - reach, -8), min(k + reach, 16)):
-                n, cell = in_block(ci, cj, ck)
-                place = near[e, n]
-                q = slot[place] if place >= 0 else -1
-                if q >= 0:
-                    x, y, z = i - (ci & ~7), j - (cj & ~7), k - (ck & ~7)
-                    for row in range(start[512 * q + cell], start[512 * q + cell + 1]):
-                        dx, dy, dz = xs[row] - x, ys[row] - y, zs[row] - z
-                        least = min(least, xs.dtype.type(dx * dx + dy * dy + dz * dz))
+                        square = dx * dx + dy * dy + dz * dz
+                        if square < enough:
+                            return xs.dtype.type(-1.0)
+                        least = min(least, xs.dtype.type(square))
     return least
 
 
@@ -132,9 +119,10 @@ def _measure_at(t, todo, bins, tables, inside, radius, drift, phi):
             or _differs(near, inside, e, i, j, k - 1, mine)
             or _differs(near, inside, e, i, j, k + 1, mine)
         ):
-            square = _nearest_square(bins, near, slot, e, 2 * i + 1, 2 * j + 1, 2 * k + 1, 2 + drift)
+            at = (2 * i + 1, 2 * j + 1, 2 * k + 1)
+            square = _nearest_square(bins, near, slot, e, at, 2 + drift, 0.0 * radius)
             if square > 4.0:  # outside: a neighbour is inside, so a particle lies within R + 2
-                square = _nearest_square(bins, near, slot, e, 2 * i + 1, 2 * j + 1, 2 * k + 1, 4 + drift)
+                square = _nearest_square(bins, near, slot, e, at, 4 + drift, 0.0 * radius)
             phi[e, node] = np.sqrt(square) - radius
 
 
