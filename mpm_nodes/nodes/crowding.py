@@ -131,9 +131,9 @@ def _filled(base: np.ndarray, share: np.ndarray, cells: np.ndarray) -> np.ndarra
         cells: Volumes, in cells, shape (n,).
     """
     across, up = base[:, 1:].max(axis=0) + 2
-    thick = max(1, DENSE // int(across * up))
     order = np.argsort(base[:, 0], kind="stable")
     layers, found = base[order, 0], np.zeros(len(base))
+    thick = min(max(1, DENSE // int(across * up)), int(layers[-1]) + 1)
     for first in range(0, int(layers[-1]) + 1, thick):
         # what fills the nodes of these layers: particles of the layers beside them, too
         around = order[np.searchsorted(layers, first - 1) : np.searchsorted(layers, first + thick + 1)]
@@ -148,7 +148,7 @@ def _filled(base: np.ndarray, share: np.ndarray, cells: np.ndarray) -> np.ndarra
 
 def _nodes(base: np.ndarray, share: np.ndarray, first: int, size: tuple[int, int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the number of each of the eight nodes around particles, from layer `first` on, and its linear weight."""
-    for bits in range(8):
-        far = np.array([bits >> 2 & 1, bits >> 1 & 1, bits & 1])
-        node = base + far - [first, 0, 0]
-        yield (node[:, 0] * size[0] + node[:, 1]) * size[1] + node[:, 2], np.prod(np.where(far, share, 1.0 - share), axis=1)
+    lowest = ((base[:, 0] - first) * size[0] + base[:, 1]) * size[1] + base[:, 2]
+    x, y, z = ((1.0 - along, along) for along in share.T)
+    for i, j, k in np.ndindex(2, 2, 2):
+        yield lowest + ((i * size[0] + j) * size[1] + k), x[i] * y[j] * z[k]

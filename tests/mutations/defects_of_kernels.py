@@ -109,7 +109,7 @@ DEFECTS = (
     Defect(
         "sheets of level sets reach beyond their rims",
         "mpm_nodes/kernels/collisions/sides.py",
-        "return across, sample(b, 1.0 * end, y0 - across * g0, y1 - across * g1, y2 - across * g2, bodies)[0]",
+        "return across, signed_distance(b, 1.0 * end, y0 - across * g0, y1 - across * g1, y2 - across * g2, bodies)",
         "return across, -1.0",
         "tests/colliders/test_sheet_sides.py::test_a_block_beside_the_rim_of_a_mesh_moves_as_without_it",
     ),
