@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType, ModuleType
@@ -68,6 +68,9 @@ class RetiredNode:
     ports: tuple[str, ...] = ()
 
 
+ApartBy = Callable[[Mapping[str, np.ndarray], Collection[str], Sequence[Any]], np.ndarray]
+
+
 def _no_more(materials: Sequence[Material]) -> tuple[Material, ...]:
     return tuple(materials)
 
@@ -90,6 +93,8 @@ class Physics:
         package: Python package that holds it: `__package__` of its declaration.
         needs: Names of the phenomena whose parts it imports.
         optional_columns: Columns of particles that a solve has only where its sources bring the column that stands for each.
+        apart: By column whose values keep particles apart where a stage touches it, so that different ones share no node: returns
+            those of new particles, given their columns, the names of columns that some source brings, and the laws of materials.
         further_materials: Returns the materials of a solve and, behind them, those that they may become. Raises MpmNodesError.
         complete: Fills in columns of new particles, given their columns and the materials of the solve. Raises MpmNodesError.
         refuse_material: Raises MpmNodesError where a material has what no stage of these plans reads; its second argument is what
@@ -114,6 +119,7 @@ class Physics:
     package: str
     needs: tuple[str, ...] = ()
     optional_columns: Mapping[str, str] = field(default_factory=dict)
+    apart: Mapping[str, ApartBy] = field(default_factory=dict)
     further_materials: Callable[[Sequence[Material]], tuple[Material, ...]] = _no_more
     complete: Callable[[dict[str, np.ndarray], Sequence[Material]], None] = _nothing
     refuse_material: Callable[[Material, str, Sequence[StagesOfPlan]], None] = _nothing

@@ -179,7 +179,7 @@ def why_so_many(count: str, liquid: StiffLiquid, gravity: float, cell_size: floa
 
 def kinds() -> frozenset[str]:
     """Return the stages that say what a substep graph is for: another preset can take its place where it has the same of them."""
-    return frozenset(("collide_bodies",)).union(*(physics.kinds for physics in all_physics()))
+    return frozenset().union(*(physics.kinds for physics in all_physics()))
 
 
 def softening(material: Material) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from mpm_nodes.graph.declare.registry import Registry
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.graph.time.clock import Clock, FrameClock
 from mpm_nodes.materials.values import FloatType
+from mpm_nodes.physics import all_physics
 from mpm_nodes.solver.advice import Advice
 from mpm_nodes.solver.attachments import attach, sever
 from mpm_nodes.solver.auto_steps import choose_again
@@ -510,12 +511,11 @@ class SubstepSolver:
 
     def _add(self, columns: Mapping[str, np.ndarray]) -> None:
         count = len(columns["position"])
-        if self.particles.apart == "body" and "body" not in self.matter.columns:
-            columns = {**columns, "body": columns["material"]}
-        elif self.particles.apart == "firm":
-            firm = np.array([law.moduli.shear > 0.0 for law in self.particles.laws], np.int32)
-            columns = {**columns, "firm": firm[columns["material"]]}
-        columns = {**columns, "id": self.particles.new_ids(count)}
+        own = {"id": self.particles.new_ids(count)}
+        for physics in all_physics():
+            if (apart := self.particles.apart) in physics.apart:
+                own[apart] = physics.apart[apart](columns, self.matter.columns, self.particles.laws)
+        columns = {**columns, **own}
         self.particles.append(self.share.mine(columns))
 
     # ---------------------------------------------------------------- looking

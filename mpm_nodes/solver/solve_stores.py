@@ -8,6 +8,7 @@ import numpy as np
 
 from mpm_nodes.data import Particles, Walls, all_domains
 from mpm_nodes.graph.plan.substeps import SubstepPlan
+from mpm_nodes.physics import all_physics
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.candidates import Candidates
 from mpm_nodes.solver.columns import allocated
@@ -53,7 +54,7 @@ def stores_of(
         materials=len(matter.materials),
         origin=origin,
         own_fields=own.values(),
-        apart=next((name for name in ("firm", "body") if name in needed), ""),
+        apart=next((name for each in all_physics() for name in each.apart if name in needed), ""),
         period=period_of(walls, cell_size, plans),
     )
     grid = GridStore(particles, set(candidates.fields_of("grid")))

@@ -378,7 +378,7 @@ class ParticleStore(Store):
         if bodies is not None and not 0 <= bodies.min() <= bodies.max() < binning.MOST_BODIES:
             raise MpmNodesError(
                 f"particles have bodies {bodies.min()} to {bodies.max()}; bodies that are kept apart have numbers from 0 to "
-                f"{binning.MOST_BODIES - 1}: join some, or leave collide_bodies out"
+                f"{binning.MOST_BODIES - 1}: join some, or take substeps that keep none apart"
             )
         order, blocks, start, offset = grouped(self, np.asarray(columns["position"], float), bodies)
         self.append_blocks({name: np.asarray(values)[order] for name, values in columns.items()}, blocks, start, offset)

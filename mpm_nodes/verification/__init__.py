@@ -44,7 +44,6 @@ _MODULES = (
     "contact",
     "adhesion",
     "landing",
-    "bodies",
     "rigid_bodies",
     "rigid_contacts",
     "held_balls",

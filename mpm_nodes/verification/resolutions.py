@@ -117,16 +117,3 @@ class JellyAtResolutions(SameShot):
     name = "jelly_at_resolutions"
     source = "chosen here (convergence)"
     preset, matter = "implicit_apic", "jelly"
-
-
-class SeparateJellyAtResolutions(SameShot):
-    """A cube of jelly of explicit substeps with bodies apart looks the same at resolutions 0.75, 1 and 1.5.
-
-    Scene: `SameShot` of library jelly by `separate_bodies`.
-    Exact: as `snow_at_resolutions`.
-    Tolerance: as there.
-    """
-
-    name = "separate_jelly_at_resolutions"
-    source = "chosen here (convergence)"
-    preset, matter = "separate_bodies", "jelly"

@@ -227,7 +227,15 @@ def coupled(*corners, body=None, substeps="explicit_heat") -> None:
     refuse_coupled(solver.particles, solver.colliders, Splines(solver.spline_width, H), 0.0)
 
 
-@pytest.mark.parametrize("substeps", ["separate_bodies", "explicit_heat", "incompressible", "surface_tension"])
+@pytest.mark.parametrize(
+    "substeps",
+    [
+        pytest.param("separate_bodies", marks=pytest.mark.phenomena("separate_bodies")),
+        "explicit_heat",
+        "incompressible",
+        "surface_tension",
+    ],
+)
 def test_matter_on_both_sides_of_a_plate_that_are_not_kept_apart_is_refused(substeps):
     """With the name, the place and what to do; explicit and implicit steps keep the sides apart."""
     with pytest.raises(

@@ -177,7 +177,9 @@ def test_a_stream_and_an_initial_state_after_the_last_frame_are_said():
 
 # ---------------------------------------------------------------- thin colliders
 @pytest.mark.parametrize("thickness", [1e-3, 1e-6])
-@pytest.mark.parametrize("substeps", ["explicit_apic", "separate_bodies"])
+@pytest.mark.parametrize(
+    "substeps", ["explicit_apic", pytest.param("separate_bodies", marks=pytest.mark.phenomena("separate_bodies"))]
+)
 def test_no_thin_box_lets_matter_through(substeps, thickness):
     """A block of 1000 particles falls at 5 m/s on a card of an eightieth of a cell and less: all stay above it.
 

@@ -66,6 +66,7 @@ def test_ridges_around_a_heap_are_told_from_a_cone():
 
 
 @pytest.mark.slow
+@pytest.mark.phenomena("separate_bodies")
 @pytest.mark.parametrize(("friction", "rule"), [(0.3, "separate"), (0.7, "separate"), (0.0, "sticky")])
 def test_sand_slides_off_jelly(friction, rule):
     """Sand on a slab of jelly that leans by 30 degrees: off it goes by Coulomb, within 5 % of g, where the friction is too small.

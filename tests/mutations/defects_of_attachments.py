@@ -7,7 +7,7 @@ from defect import Defect
 _TIES, _PASSIVE, _BODIES, _STEPS = (
     "tests/solver/test_attachments.py",
     "tests/solver/test_passive_ties.py",
-    "tests/colliders/test_bodies.py",
+    "tests/physics/separate_bodies/test_bodies.py",
     "tests/colliders/test_steps_of_keys.py",
 )
 DEFECTS = (
@@ -76,14 +76,14 @@ DEFECTS = (
     ),
     Defect(
         "glue pulls again in every sweep",
-        "mpm_nodes/kernels/collisions/bodies.py",
+        "mpm_nodes/physics/separate_bodies/kernels/contacts.py",
         "contact[4] = max(contact[4] + min(given[0] * n[0] + given[1] * n[1] + given[2] * n[2], 0.0), 0.0)",
         "contact[4] = max(contact[4], 0.0)",
         f"{_BODIES}::test_glue_has_one_strength_in_all_sweeps",
     ),
     Defect(
         "thin bodies are glued by less than their face",
-        "mpm_nodes/kernels/collisions/bodies.py",
+        "mpm_nodes/physics/separate_bodies/kernels/contacts.py",
         "if of_a > -of_b else (-of_b, full_a / full_b)",
         "if of_a < -of_b else (-of_b, full_a / full_b)",
         f"{_BODIES}::test_glue_pulls_by_its_strength_times_the_face",

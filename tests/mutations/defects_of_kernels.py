@@ -94,10 +94,10 @@ DEFECTS = (
     ),
     Defect(
         "a body gets nine tenths of the impulse that it gives",
-        "mpm_nodes/kernels/collisions/bodies.py",
+        "mpm_nodes/physics/separate_bodies/kernels/contacts.py",
         "velocity[j + axis] += given[axis] / mass_b",
         "velocity[j + axis] += 0.9 * given[axis] / mass_b",
-        "tests/colliders/test_bodies.py::test_bodies_give_each_other_the_same_impulse",
+        "tests/physics/separate_bodies/test_bodies.py::test_bodies_give_each_other_the_same_impulse",
     ),
     Defect(
         "a image gets nine tenths of what a contact takes",

@@ -157,6 +157,7 @@ def test_the_doctor_names_what_is_left_and_the_command(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.phenomena("separate_bodies")
 def test_the_counts_are_those_of_the_package():
     """As they were written; `python benchmarks/kernel_counts.py` counts them again."""
     script = Path(__file__).resolve().parents[2] / "benchmarks" / "kernel_counts.py"

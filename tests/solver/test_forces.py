@@ -322,6 +322,7 @@ def blown(run: SubstepSolver) -> float:
     return run.step_context.report["forces"]["impulse"][0] / (0.3**2 * 100.0 * 1e-4)
 
 
+@pytest.mark.phenomena("separate_bodies")
 def test_air_sees_matter_of_other_bodies():
     """Two cubes that touch, as bodies of their own, shield each other as one."""
     cubes = [block(JELLY, (0.3 * n, 0.0, 0.0), (0.3 * n + 0.3, 0.3, 0.3), 0.1, seed=n) for n in range(2)]

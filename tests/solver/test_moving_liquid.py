@@ -110,7 +110,9 @@ def packed(rate: float, cells: int = 6, preset: str = "explicit_apic", **knobs: 
     )
 
 
-@pytest.mark.parametrize("preset", ["explicit_apic", "separate_bodies"])
+@pytest.mark.parametrize(
+    "preset", ["explicit_apic", pytest.param("separate_bodies", marks=pytest.mark.phenomena("separate_bodies"))]
+)
 def test_packed_liquid_takes_its_room(preset):
     """Twice too dense and told to be at rest, a block spreads until no cell is crowded; without the stage it stays packed."""
     told = {}
@@ -136,6 +138,7 @@ def test_momentum_is_kept_while_liquid_takes_its_room():
     assert (np.ptp(column(run, "position"), axis=0) > 1.02 * wide).all()
 
 
+@pytest.mark.phenomena("separate_bodies")
 def test_two_bodies_of_liquid_do_not_find_room_in_one_another():
     """Blocks that touch have cells of their own at the same places: what the other holds is not open."""
     halves = [block(WATER, (0.4 * n, 0, 0), (0.4 * n + 0.4, 0.8, 0.8), CELL, seed=n) for n in range(2)]

@@ -1,6 +1,9 @@
 """The declaration of the projection."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from mpm_nodes.data import Material, MpmNodesError
 from mpm_nodes.physics.contract import Physics, StagesOfPlan
@@ -23,8 +26,14 @@ def _water(named: Callable[[str], Material]) -> tuple[Material, ...]:
     return (named("water"),)
 
 
+def _firm(columns: Mapping[str, np.ndarray], given: Collection[str], laws: Sequence[Any]) -> np.ndarray:
+    """Return 1 for matter that keeps its shape."""
+    return np.array([law.moduli.shear > 0.0 for law in laws], np.int32)[columns["material"]]
+
+
 PHYSICS = Physics(
     __package__,
+    apart={"firm": _firm},
     refuse_material=_refuse_unread_modulus,
     compiled_for=dict.fromkeys(("incompressible", "auto_incompressible"), _water),
     for_liquids=("project_velocity",),

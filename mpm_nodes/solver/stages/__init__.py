@@ -6,7 +6,6 @@ MODULES = (
     "rasterize",
     "stress",
     "update_grid_velocity",
-    "collide_bodies",
     "collide_grid",
     "implicit",
     "gather",

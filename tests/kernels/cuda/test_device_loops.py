@@ -124,6 +124,7 @@ def test_tearing_foam_moves_as_on_the_cpu(device_folder):
         assert apart.max() <= max(bound, 4.0 * off.max()), name
 
 
+@pytest.mark.phenomena("separate_bodies")
 def test_separate_bodies_move_as_on_the_cpu(device_folder):
     """Contacts between bodies run on the CPU between loops."""
     check(*both_ways(device_folder, ("neo_hookean", "fixed_corotated"), recipe="separate_bodies")[:3])

@@ -9,15 +9,16 @@ from hypothesis import strategies as st
 
 from mpm_nodes.data import CollisionRule, GraphSettings, Material, MpmNodesError, Particles
 from mpm_nodes.graph.declare import registry as registries
-from mpm_nodes.kernels.collisions import bodies as kernels
-from mpm_nodes.kernels.collisions import half_spaces
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
 from mpm_nodes.kernels.compile.jit import compiled
 from mpm_nodes.nodes.emit import emit_box, merge_particles
+from mpm_nodes.physics.separate_bodies.kernels import contacts as kernels
+from mpm_nodes.physics.separate_bodies.kernels import half_spaces
+from mpm_nodes.physics.separate_bodies.numerics.meeting import cloud_of, meeting_of
+from mpm_nodes.physics.separate_bodies.numerics.pairs import pair_rules
+from mpm_nodes.physics.separate_bodies.problems.bodies import apart, between, bodies, moving
 from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.solver.stages.collide_bodies import cloud_of, meeting_of, pair_rules
 from mpm_nodes.verification import run
-from mpm_nodes.verification.bodies import apart, between, bodies, moving
 from mpm_nodes.verification.scenes import block, material
 
 H = 0.05
@@ -31,9 +32,9 @@ def test_verification():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["block_on_block", "stack_of_five", "glued_bodies"])
+@pytest.mark.parametrize("name", ["block_on_block", "stack_of_five", "glued_bodies", "poured_body"])
 def test_slow_verification(name):
-    """Coulomb's law at three offsets, a stack that rests, and glue."""
+    """Coulomb's law at three offsets, a stack that rests, glue, and liquid from a tap."""
     for record in run([name]):
         assert record.passed, record
 

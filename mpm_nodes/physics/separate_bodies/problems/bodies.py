@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from mpm_nodes.nodes.fields import FieldShape, field_shape
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import push
 from mpm_nodes.verification.contract import Finding, VerificationProblem
+from mpm_nodes.verification.moving_liquid import TAP
 from mpm_nodes.verification.quantities import column, kinetic_energy, momentum
 from mpm_nodes.verification.scenes import STICKY, block, changed, material, settle, walled
 
@@ -227,3 +229,20 @@ def between(solver: SubstepSolver) -> np.ndarray:
     """Return the way from the centre of body 0 to that of the others, shape (3,) [m]."""
     place, first = column(solver, "position"), solver.particles.unpack("body") == 0
     return np.asarray(place[~first].mean(axis=0) - place[first].mean(axis=0))
+
+
+class PouredBody(VerificationProblem):
+    """Liquid from a tap comes to rest at the level of its mass where bodies keep velocities of their own.
+
+    Scene: the tap of `moving_liquid` by `separate_bodies`.
+    Exact: as there.
+    Tolerance: as there, 2 %.
+    """
+
+    name = "poured_body"
+    source = "conservation of volume"
+    slow = True
+
+    def findings(self) -> Iterator[Finding]:
+        """Let it come to rest."""
+        yield Finding(1.0, replace(TAP, preset="separate_bodies").level(), 0.02, "level of a tap, separate_bodies")

@@ -36,10 +36,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpm_nodes.kernels.collisions.half_spaces import half_space, smeared_spline
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP
 from mpm_nodes.kernels.compile.jit import compiled, inline, part
 from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.physics.separate_bodies.kernels.half_spaces import half_space, smeared_spline
 
 __all__ = ["MOMENTS", "MOST_POINTS", "GridNodes", "NearbyParticles", "Pairs", "find_contact", "measure_bodies", "meet_bodies"]
 

@@ -1,4 +1,4 @@
-"""How far matter reaches before a node, by the middle that it has under the spline; see `bodies` for symbols and method."""
+"""How far matter reaches before a node, by the middle that it has under the spline; see `contacts` for symbols and method."""
 
 from __future__ import annotations
 
