@@ -34,10 +34,10 @@ import numpy as np
 from mpm_nodes.data import WallRule
 from mpm_nodes.physics.heat.problems.heat import TemperatureWave, hot_plane
 from mpm_nodes.physics.heat.problems.heat_boundaries import near_profile, warmed
+from mpm_nodes.physics.rigid_bodies.problems.rigid_bodies import hollow_cylinder
 from mpm_nodes.physics.surface_tension.problems.surface_tension import TENSION, H, disc, liquid, oscillation, slab, zeros
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.quantities import column
-from mpm_nodes.verification.rigid_bodies import hollow_cylinder
 from mpm_nodes.verification.scenes import OPEN, SEPARATE, SLIP, STICKY, block, changed, material, walled
 
 KEPT = Path(__file__).resolve().parents[1] / "docs" / "plots" / "convergence.json"

@@ -15,6 +15,7 @@ from mpm_nodes.nodes.fields_of_particles import reads_age, refuse_unfollowed, re
 from mpm_nodes.nodes.libraries import KERNELS
 from mpm_nodes.nodes.start_inside import inside_warnings
 from mpm_nodes.nodes.unread import WiredIn, unread
+from mpm_nodes.physics import all_physics
 
 
 class Precision(enum.Enum):
@@ -48,9 +49,9 @@ GATHERED = 200
 
 def expected(told: PreflightContext) -> dict[str, Any]:
     """Estimate the solve's memory at its last frame, and say what will surprise."""
+    from mpm_nodes.graph.plan.substeps import plans_of
     from mpm_nodes.nodes.own_weight import mouth_warnings, weight_warnings
     from mpm_nodes.nodes.rods import rod_warnings
-    from mpm_nodes.nodes.small_bodies import small_warnings
     from mpm_nodes.nodes.stiff_liquids import liquid_notes
     from mpm_nodes.solver.columns import columns_of
     from mpm_nodes.solver.periodic import refuse_half_periodic
@@ -83,12 +84,9 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     asleep = told.total("active", "sleeps") > 0
     if asleep and updated:
         warnings.append("solve.active: an update changes what sleeps, and does not wake it; let it act where matter moves")
-    if told.inputs.get("active") and not asleep and told.total("colliders", "rigid"):
-        warnings.append("solve.active: matter that is not active does not hold rigid bodies; let it be active where they go")
-    if told.total("colliders", "rigid") and (past := _past_bodies(told)):
-        warnings.append(f"solve.forces: {past} not push rigid bodies: what reads or ties particles, or presses on their surface")
     warnings += rod_warnings(told.distinct("colliders", "rods"), told.knobs["substeps"], told.settings.cell_size)
-    warnings += small_warnings(told.distinct("colliders", "rigid_solids"), told.knobs["substeps"], told.settings.cell_size)
+    for physics in all_physics():
+        warnings += physics.wired(told, lambda: plans_of(told.knobs["substeps"]))
     if not told.total("colliders", "carries"):
         warnings += mouth_warnings(flows, gravity, clock, told.settings.end)
     unsure = streamed > 0 and WallRule.DELETE in sides
@@ -141,44 +139,26 @@ def expected(told: PreflightContext) -> dict[str, Any]:
 
 
 def _refuse_untold(told: PreflightContext) -> None:
-    """Refuse adhesion, forces on colliders and rigid bodies where the substeps do not find them."""
+    """Refuse adhesion and forces on colliders where the substeps do not find them."""
     from mpm_nodes.graph.plan.substeps import plans_of
     from mpm_nodes.solver.contact_forces import refuse_untold_contacts, refuse_untold_forces
-    from mpm_nodes.solver.rigid.refusals import refuse_rigid_bodies
     from mpm_nodes.solver.sleep import refuse_sleep
 
     asked = {
         "solve.colliders: matter sticks to one by adhesion": told.total("colliders", "sticks"),
         "solve.colliders: collider_contact varies one": told.total("colliders", "painted"),
     }
-    what, rigid = next((each for each, holds in asked.items() if holds), ""), told.every("colliders", "rigid_bodies")
+    what = next((each for each, holds in asked.items() if holds), "")
     sleeps = told.total("active", "sleeps") > 0
     forces = told.knobs["contact_forces"]
-    if what or forces or rigid or sleeps:
+    if what or forces or sleeps:
         plans = plans_of(told.knobs["substeps"])
         if what:
             refuse_untold_contacts(plans, what)
         if forces:
             refuse_untold_forces(plans)
-        if rigid:
-            refuse_rigid_bodies(plans, told.ranks > 1)
         if sleeps:
             refuse_sleep(plans)
-    hung = dict(told.every("colliders", "hung"))
-    for name, parent in hung.items():
-        if parent not in rigid:
-            raise MpmNodesError(
-                f"solve.colliders: a joint holds on to the rigid body '{parent}', which is not among them; wire it in"
-            )
-        above = {name}
-        while parent in hung and parent not in above:
-            above.add(parent)
-            parent = hung[parent]
-        if parent in above:
-            raise MpmNodesError(f"solve.colliders: the rigid body '{parent}' hangs on itself by joints; take the wire out of one")
-    for name in rigid:
-        if rigid.count(name) > 1:
-            raise MpmNodesError(f"rigid_body.name: two bodies of a solve are called '{name}'; give each its own")
 
 
 def _refuse_mixed_updates(told: PreflightContext) -> None:
@@ -191,13 +171,6 @@ def _refuse_mixed_updates(told: PreflightContext) -> None:
                 kinds = ("vectors", "numbers") if vector else ("numbers", "vectors")
                 given = f"'{name}' gets {kinds[0]} from {first} and {kinds[1]} from {by}"
                 raise MpmNodesError(f"solve.updates: {given}; give it one kind, or another name")
-
-
-def _past_bodies(told: PreflightContext) -> str:
-    """Return the names of forces that push particles alone, with `does` or `do`; none: empty."""
-    wired = zip(told.names.get("forces", ()), told.inputs.get("forces", ()), strict=False)
-    names = [name for name, facts in wired if facts.get("past_bodies") or facts.get("attachments")]
-    return f"{', '.join(names)} {'does' if len(names) == 1 else 'do'}" if names else ""
 
 
 def _middle(settings: GraphSettings) -> float:

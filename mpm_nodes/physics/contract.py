@@ -97,6 +97,9 @@ class Physics:
             those of new particles, given their columns, the names of columns that some source brings, and the laws of materials.
         further_materials: Returns the materials of a solve and, behind them, those that they may become. Raises MpmNodesError.
         complete: Fills in columns of new particles, given their columns and the materials of the solve. Raises MpmNodesError.
+        moved_bodies: State of the colliders that move by themselves: module and class, as "numerics.bodies:Bodies"
+            (`solver.moved_bodies`). Empty: it moves none.
+        refuse_moved_bodies: Raises MpmNodesError where these plans, or several ranks, do not take such colliders.
         refuse_material: Raises MpmNodesError where a material has what no stage of these plans reads; its second argument is what
             the text calls it.
         require_of_material: Raises MpmNodesError where a material has not what a stage of these plans reads. It is asked before a
@@ -111,6 +114,8 @@ class Physics:
         compiled_for: By preset, returns what its kernels are compiled for ahead of time, each a solve of its own, given what
             finds a material in the library. Presets that nobody names are compiled for rubber.
         warnings_on_ranks: Yields what in these plans is shared among ranks, and costs more than on one.
+        wired: Yields what will surprise of what is wired into a solve, given what its preflight is told
+            (`graph.declare.PreflightContext`), and what returns the plans. Raises MpmNodesError.
         unread: Yields what of the materials has no effect in the stages of these plans; the last argument says whether a
             collider has a temperature or a flux of heat.
         retired: By type of nodes that it once had, what stands for them in graph files.
@@ -122,6 +127,8 @@ class Physics:
     apart: Mapping[str, ApartBy] = field(default_factory=dict)
     further_materials: Callable[[Sequence[Material]], tuple[Material, ...]] = _no_more
     complete: Callable[[dict[str, np.ndarray], Sequence[Material]], None] = _nothing
+    moved_bodies: str = ""
+    refuse_moved_bodies: Callable[[Sequence[StagesOfPlan], bool], None] = _nothing
     refuse_material: Callable[[Material, str, Sequence[StagesOfPlan]], None] = _nothing
     require_of_material: Callable[[Material, Sequence[StagesOfPlan]], None] = _nothing
     refuse_matter: Callable[[Sequence[Material]], object] = _nothing
@@ -131,6 +138,7 @@ class Physics:
     for_liquids: tuple[str, ...] = ()
     compiled_for: Mapping[str, Callable[[Callable[[str], Material]], tuple[Material, ...]]] = field(default_factory=dict)
     warnings_on_ranks: Callable[[Sequence[StagesOfPlan]], Iterator[str]] = _no_texts
+    wired: Callable[[Any, Callable[[], Sequence[StagesOfPlan]]], Iterator[str]] = _no_texts
     unread: Callable[[Sequence[Material], Sequence[StagesOfPlan], bool], Iterator[str]] = _no_texts
     retired: Mapping[str, RetiredNode] = field(default_factory=dict)
 

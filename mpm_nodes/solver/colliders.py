@@ -48,10 +48,10 @@ from mpm_nodes.solver.contact_forces import centres_of, volumes_of_nodes
 from mpm_nodes.solver.contact_lists import ContactLists, listed_rows, told_of
 from mpm_nodes.solver.device.residency import ArrayParts
 from mpm_nodes.solver.grid import GridStore
+from mpm_nodes.solver.lost_on_paths import lost_on_paths
+from mpm_nodes.solver.moved_bodies import MovedBodies, two_poses
 from mpm_nodes.solver.near_blocks import blocks_around, blocks_in_contact, blocks_in_reach
 from mpm_nodes.solver.plates import Splines, find_sheets, is_plate
-from mpm_nodes.solver.rigid.bodies import RigidBodies, two_poses
-from mpm_nodes.solver.rigid.coupling import kick, lost_on_paths, meet
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.stores import Store
 from mpm_nodes.solver.told_nodes import ToldNodes
@@ -107,7 +107,7 @@ class ColliderSet(Store):
         previous: ColliderSet | None = None,
         clock: FrameClock | None = None,
         two_sided: Splines | None = None,
-        rigid: RigidBodies | None = None,
+        rigid: MovedBodies | None = None,
     ) -> None:
         self.rigid = rigid
         self._clock, self._pace = clock, 1.0 if clock is None else clock.pace
@@ -255,7 +255,7 @@ class ColliderSet(Store):
     def _pose_rigid_bodies(self) -> None:
         """Take where the bodies that move by themselves were and are as their keys."""
         assert self.rigid is not None
-        first = self._poses.start[:-1][self.rigid.world.places]
+        first = self._poses.start[:-1][self.rigid.numbers]
         for end in (0, 1):
             self._poses.times[first + end] = self.rigid.times[end]
             self._poses.rotations[first + end], self._poses.translations[first + end] = (
@@ -267,7 +267,7 @@ class ColliderSet(Store):
         """Show the bodies that move by themselves where all others are as a substep begins, and how they move in it."""
         assert self.rigid is not None
         self.pose(time, time + dt)
-        self.rigid.world.place_others(self._real, dt)
+        self.rigid.place_others(self._real, dt)
 
     def move_rigid_bodies(self, step: StepContext) -> None:
         """Move the bodies that move by themselves through the substep as if there were no matter."""
@@ -286,7 +286,7 @@ class ColliderSet(Store):
             centres: What they turn about, shape (n, 3) [m].
         """
         assert self.rigid is not None
-        for b, twist, centre in zip(self.rigid.world.places, twists, centres - self.origin, strict=True):
+        for b, twist, centre in zip(self.rigid.numbers, twists, centres - self.origin, strict=True):
             turn, shift = self._real[b, POSE + 12 : POSE + 21].reshape(3, 3), self._real[b, POSE + 21 : POSE + 24]
             self._real[b, POSE : POSE + 9] = (turn - self._dt * np.cross(twist[3:], turn.T).T).ravel()
             self._real[b, POSE + 9 : POSE + 12] = shift - self._dt * (twist[:3] + np.cross(twist[3:], shift - centre))
@@ -368,7 +368,7 @@ class ColliderSet(Store):
         if self.rigid is None:
             respond()
         else:
-            meet(self.rigid, grid, contacts, respond, given)
+            self.rigid.meet(grid, contacts, respond, given)
         if grid.copies is not None:
             sides.hand_out(grid.copies.places, grid.copies.master, velocity)
         return told_of(contacts, given)
@@ -461,7 +461,7 @@ class ColliderSet(Store):
         if before is not None:
             found = lost_on_paths(particles, parts, before, self._dt, self.distances_of_all)
             if self.rigid is not None:
-                found = kick(self.rigid, particles, parts, before, found)
+                found = self.rigid.kick(particles, parts, before, found)
             lost = found.nearest, found.place, found.momentum
         if doomed.any():
             particles.delete(doomed.astype(bool))

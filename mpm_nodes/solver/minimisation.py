@@ -47,6 +47,9 @@ SHORTEST = 2.0**-14
 """Shortest share of a Newton step that the line search tries."""
 
 
+FINE_ITERATIONS = 60
+"""Newton iterations that lower tolerances than those of the settings need."""
+
 ROUNDING = 32.0
 """Units of the float type's rounding that tolerances are at least: what is below it is noise, which halves dt for nothing."""
 
@@ -68,6 +71,11 @@ class MinimisationSettings:
         """Return the settings with tolerances that solves in this float type can reach."""
         least = ROUNDING * float(np.finfo(dtype).eps)
         return dataclasses.replace(self, tolerance=max(self.tolerance, least), krylov_tolerance=max(self.krylov_tolerance, least))
+
+    def finer(self, tolerance: float) -> MinimisationSettings:
+        """Return the settings with a tolerance [cells] that is lower, and with iterations that suffice for it."""
+        least, most = min(self.tolerance, tolerance), max(self.newton_iterations, FINE_ITERATIONS)
+        return dataclasses.replace(self, tolerance=least, newton_iterations=most)
 
 
 @dataclass

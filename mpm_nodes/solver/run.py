@@ -49,6 +49,7 @@ from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.initial import completed, measure_gradients, origin_of
 from mpm_nodes.solver.matter import matter_of
 from mpm_nodes.solver.metering import tell
+from mpm_nodes.solver.moved_bodies import MovedBodies, moved_bodies, refuse_moved_bodies
 from mpm_nodes.solver.numerical_damping import refuse_mixed_damping
 from mpm_nodes.solver.passive import PassiveMatter
 from mpm_nodes.solver.plates import Splines
@@ -56,8 +57,6 @@ from mpm_nodes.solver.program import Program
 from mpm_nodes.solver.ranks.refusals import refuse_plates
 from mpm_nodes.solver.ranks.share import shared_among
 from mpm_nodes.solver.ranks.team import Team
-from mpm_nodes.solver.rigid.bodies import RigidBodies
-from mpm_nodes.solver.rigid.refusals import refuse_rigid_bodies
 from mpm_nodes.solver.rollback import Rollback
 from mpm_nodes.solver.sides import TRAVEL, divide, join
 from mpm_nodes.solver.sleep import Around
@@ -258,7 +257,7 @@ class SubstepSolver:
             refuse_plates(self.colliders)
         self.choose(self.candidates.index)
 
-    def hold_rigid_bodies(self, colliders: Sequence[Collider], *, again: bool = False, pace: float = 1.0) -> RigidBodies | None:
+    def hold_rigid_bodies(self, colliders: Sequence[Collider], *, again: bool = False, pace: float = 1.0) -> MovedBodies | None:
         """Return the state of those colliders that move by themselves, None where none does.
 
         Args:
@@ -272,9 +271,9 @@ class SubstepSolver:
         if not any(each.rigid is not None for each in colliders):
             return None
         if again or "rigid_bodies" not in self.stores:
-            refuse_rigid_bodies(self.candidates.plans, self.share.several)
-            self.stores["rigid_bodies"] = RigidBodies(colliders, pace)
-        return cast("RigidBodies", self.stores["rigid_bodies"])
+            refuse_moved_bodies(self.candidates.plans, self.share.several)
+            self.stores["rigid_bodies"] = moved_bodies(colliders, pace)
+        return cast("MovedBodies", self.stores["rigid_bodies"])
 
     def begin_frame(self, clock: FrameClock, colliders: Sequence[Collider], emitters: Sequence[Emitter]) -> None:
         """Take the bodies and emitters of a frame, which end it where they say.

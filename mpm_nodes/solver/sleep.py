@@ -37,7 +37,7 @@ from mpm_nodes.solver.state import ParticleStore
 if TYPE_CHECKING:
     from mpm_nodes.graph.plan.substeps import SubstepPlan
     from mpm_nodes.graph.time.clock import FrameClock
-    from mpm_nodes.solver.rigid.bodies import RigidBodies
+    from mpm_nodes.solver.moved_bodies import MovedBodies
 
 __all__ = ["EDGE", "INTERFACE", "Around", "Sleepers", "keys_of", "near", "refuse_sleep"]
 
@@ -101,7 +101,7 @@ class Around:
         step: StepContext,
         moment: Moment,
         walls: Callable[[float], Walls] | None = None,
-        rigid: RigidBodies | None = None,
+        rigid: MovedBodies | None = None,
     ) -> None:
         self.seconds, self.gravity, self.step, self.moment = moment.frame_seconds, gravity, step, moment
         self._before, self._colliders, self._clock, self._walls, self._rigid = before, colliders, clock, walls, rigid
@@ -113,7 +113,7 @@ class Around:
         rigid = self._rigid
         if rigid is not None:
             falls = float(np.linalg.norm(self.gravity, axis=1).max()) * self.seconds
-            for place, (_, speed) in zip(rigid.world.places.tolist(), rigid.largest_speeds(), strict=True):
+            for place, (_, speed) in zip(rigid.numbers.tolist(), rigid.largest_speeds(), strict=True):
                 speeds[place] = speed + falls
         return speeds
 

@@ -44,8 +44,6 @@ _MODULES = (
     "contact",
     "adhesion",
     "landing",
-    "rigid_bodies",
-    "rigid_contacts",
     "held_balls",
     "implicit",
     "implicit_contact",

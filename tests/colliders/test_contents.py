@@ -90,7 +90,7 @@ WHOLE = {"read_points", "retime_points", "emit_secondary", "rest_positions", "em
 """They read finished caches, or a curve, which count as a whole: the file that is named, and none that it names."""
 
 
-@pytest.mark.phenomena("foam", "heat", "melting", "projection", "separate_bodies", "surface_tension")
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "rigid_bodies", "separate_bodies", "surface_tension")
 def test_every_reader_of_what_may_grow_says_what_it_reads_of_it():
     """Nodes that take a file for one of a sequence, or meshes of a stage: another frame that comes changes no frame before."""
     readers = {

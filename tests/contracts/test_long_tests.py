@@ -8,7 +8,7 @@ import long_tests
 import pytest
 
 
-@pytest.mark.phenomena("foam", "heat", "melting", "projection", "separate_bodies", "surface_tension")
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "rigid_bodies", "separate_bodies", "surface_tension")
 def test_what_the_list_names_is_there():
     """Every file, and every function of it."""
     for name in long_tests.known():

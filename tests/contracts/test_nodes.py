@@ -137,7 +137,7 @@ def test_a_node_can_be_found_by_menu_and_wire(declaration: NodeDeclaration):
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.phenomena("foam", "heat", "melting", "projection", "separate_bodies", "surface_tension")
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "rigid_bodies", "separate_bodies", "surface_tension")
 @each_node
 def test_every_required_port_can_be_fed(declaration: NodeDeclaration):
     """For each port there is a node whose output fits it."""
@@ -172,7 +172,7 @@ def test_a_preset_is_sound(name: str):
         assert stage in {planned.id for planned in plan.stages} and record["type"] in registry
 
 
-@pytest.mark.phenomena("foam", "heat", "melting", "projection", "separate_bodies", "surface_tension")
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "rigid_bodies", "separate_bodies", "surface_tension")
 @pytest.mark.parametrize("path", sorted(samples_folder().glob("*.json")), ids=lambda p: p.stem)
 def test_a_shipped_sample_is_sound(path: Path):
     """Each sample graph loads, has no problem and can be planned."""

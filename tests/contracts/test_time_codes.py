@@ -103,7 +103,7 @@ def found(node: str, path: Path, fps: float, start: int, since: int = ASKED) -> 
     return numbers(value)
 
 
-@pytest.mark.phenomena("foam", "heat", "melting", "projection", "separate_bodies", "surface_tension")
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "rigid_bodies", "separate_bodies", "surface_tension")
 def test_every_reader_of_a_stage_is_held_to_the_clock():
     """Each node with the path of a USD file is among the cases below."""
     readers = {

@@ -13,7 +13,7 @@ from mpm_nodes.graph.declare.registry import nodes
 from mpm_nodes.graph.plan import preflight
 from mpm_nodes.graph.plan.plan import plan_graph
 
-pytestmark = pytest.mark.phenomena("foam", "heat", "melting", "projection", "separate_bodies", "surface_tension")
+pytestmark = pytest.mark.phenomena("foam", "heat", "melting", "projection", "rigid_bodies", "separate_bodies", "surface_tension")
 
 HEAT, PLAIN = "explicit_heat", "explicit_apic"
 

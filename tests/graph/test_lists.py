@@ -27,7 +27,7 @@ def names_of(command: str) -> list[str]:
     return list(found[command]())
 
 
-@pytest.mark.phenomena("foam", "heat", "melting", "projection", "separate_bodies", "surface_tension")
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "rigid_bodies", "separate_bodies", "surface_tension")
 @pytest.mark.parametrize(
     ("command", "option", "topic"),
     [

@@ -189,10 +189,10 @@ DEFECTS = (
     ),
     Defect(
         "wind carries rigid bodies beyond its speed limit",
-        "mpm_nodes/solver/rigid/pushes.py",
+        "mpm_nodes/physics/rigid_bodies/numerics/pushes.py",
         "        then = value + share[:, None] * off",
         "        return np.asarray(value + share[:, None] * off)",
-        "tests/solver/test_forced_bodies.py::test_wind_draws_a_body_along_and_slows_its_turn",
+        "tests/physics/rigid_bodies/test_forced_bodies.py::test_wind_draws_a_body_along_and_slows_its_turn",
     ),
     Defect(
         "quadratic drag is not solved but stepped",

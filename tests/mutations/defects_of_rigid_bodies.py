@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from defect import Defect
 
-_TESTS, _JOINTS = "tests/solver/test_rigid_bodies.py", "tests/solver/test_joints.py"
+_TESTS, _JOINTS = "tests/physics/rigid_bodies/test_rigid_bodies.py", "tests/physics/rigid_bodies/test_joints.py"
 _MOMENTUM = f"{_TESTS}::test_what_a_body_loses_matter_gets"
-_PROJECTED = "tests/physics/projection/test_moved_bodies.py"
+_PROJECTED = "tests/physics/floating_bodies/test_moved_bodies.py"
 _FACES = "mpm_nodes/physics/projection/numerics/impulses_on_bodies.py"
-_COUPLING = "mpm_nodes/solver/rigid/coupling.py"
+_COUPLING = "mpm_nodes/physics/rigid_bodies/numerics/coupling.py"
 
 DEFECTS = (
     Defect(
         "bodies are told to be too thin for substeps that see them",
-        "mpm_nodes/nodes/small_bodies.py",
+        "mpm_nodes/physics/rigid_bodies/preflight.py",
         "each.moves_bodies is not None and not each.joins",
         "each.moves_bodies is not None",
-        "tests/physics/projection/test_moved_bodies.py::test_what_the_faces_do_not_see_is_told_before_the_cook",
+        "tests/physics/floating_bodies/test_moved_bodies.py::test_what_the_faces_do_not_see_is_told_before_the_cook",
     ),
     Defect(
         "bodies are told to be half as thick as they are",
-        "mpm_nodes/nodes/small_bodies.py",
+        "mpm_nodes/physics/rigid_bodies/preflight.py",
         "return -2.0 * float(",
         "return -float(",
-        "tests/physics/projection/test_moved_bodies.py::test_what_the_faces_do_not_see_is_told_before_the_cook",
+        "tests/physics/floating_bodies/test_moved_bodies.py::test_what_the_faces_do_not_see_is_told_before_the_cook",
     ),
     Defect(
         "a body moves on as if matter met one that did not",
@@ -58,14 +58,14 @@ DEFECTS = (
     ),
     Defect(
         "a body that resumes begins at its collider again",
-        "mpm_nodes/solver/rigid/bodies.py",
+        "mpm_nodes/physics/rigid_bodies/numerics/bodies.py",
         "        if len(state):\n            self._world.come_back(state)\n",
         "",
         f"{_TESTS}::test_a_cook_resumes_to_the_same_bits[1.0]",
     ),
     Defect(
         "an anchor is taken for a place in the body",
-        "mpm_nodes/solver/rigid/model.py",
+        "mpm_nodes/physics/rigid_bodies/numerics/model.py",
         "np.array(joint.anchor) - place, back",
         "np.array(joint.anchor), back",
         f"{_TESTS}::test_bodies_alone[HangingBodies]",
@@ -86,35 +86,35 @@ DEFECTS = (
     ),
     Defect(
         "impulses count in another unit of mass than bodies",
-        "mpm_nodes/solver/rigid/world.py",
+        "mpm_nodes/physics/rigid_bodies/numerics/world.py",
         "return np.asarray(jacobian @ solved.T) / self._unit",
         "return np.asarray(jacobian @ solved.T)",
         f"{_TESTS}::test_grains_fall_as_boulders_do",
     ),
     Defect(
         "colliders that keys move have no velocity for bodies",
-        "mpm_nodes/solver/rigid/world.py",
+        "mpm_nodes/physics/rigid_bodies/numerics/world.py",
         "            self._let_surfaces_move()",
         "            pass",
         f"{_TESTS}::test_bodies_alone[MovingSurfaces]",
     ),
     Defect(
         "a strong motor throws its joint beyond its speed",
-        "mpm_nodes/solver/rigid/world.py",
+        "mpm_nodes/physics/rigid_bodies/numerics/world.py",
         "        self._soften_motors(dt)\n",
         "",
         f"{_JOINTS}::test_motors_turn_their_own_joints_as_fast_as_they_should[100000.0]",
     ),
     Defect(
         "motors take the speeds of each other",
-        "mpm_nodes/solver/rigid/world.py",
+        "mpm_nodes/physics/rigid_bodies/numerics/world.py",
         "self._speeds[self._model.actuator(str(b)).id] = joint.speed",
         "self._speeds[np.flatnonzero(self.places == b)[0]] = joint.speed",
         f"{_JOINTS}::test_motors_turn_their_own_joints_as_fast_as_they_should[50.0]",
     ),
     Defect(
         "a bowl is met as its hull",
-        "mpm_nodes/solver/rigid/model.py",
+        "mpm_nodes/physics/rigid_bodies/numerics/model.py",
         "        convex = _is_convex(mujoco, points, triangles)",
         "        convex = True",
         f"{_TESTS}::test_bodies_alone[BodiesInHollows]",
@@ -135,21 +135,21 @@ DEFECTS = (
     ),
     Defect(
         "drags do not see the turn of a body",
-        "mpm_nodes/solver/rigid/pushes.py",
+        "mpm_nodes/physics/rigid_bodies/numerics/pushes.py",
         "np.cross(twists[:, None, 3:], arms)",
         "0.0 * arms",
-        "tests/solver/test_forced_bodies.py::test_wind_draws_a_body_along_and_slows_its_turn",
+        "tests/physics/rigid_bodies/test_forced_bodies.py::test_wind_draws_a_body_along_and_slows_its_turn",
     ),
     Defect(
         "an implicit substep does not move its bodies with the matter",
-        "mpm_nodes/solver/rigid/implicit_coupling.py",
+        "mpm_nodes/physics/rigid_bodies/numerics/implicit_coupling.py",
         "rows[self.mine, BODY : BODY + 3] += moves + np.cross(turns, self._at_node)",
         "rows[self.mine, BODY : BODY + 3] += 0.0",
         f"{_TESTS}::test_a_light_body_is_carried_without_swinging[implicit_apic]",
     ),
     Defect(
         "a substep that is halved goes on from where the longer one ended",
-        "mpm_nodes/solver/rigid/bodies.py",
+        "mpm_nodes/physics/rigid_bodies/numerics/bodies.py",
         "        if self._moves:  # once more, over a shorter one",
         "        if False:",
         f"{_TESTS}::test_a_substep_that_is_halved_begins_where_it_began",
@@ -170,7 +170,7 @@ DEFECTS = (
     ),
     Defect(
         "what shape and viscosity gave is lost when the pressure pushes",
-        "mpm_nodes/solver/rigid/agreement.py",
+        "mpm_nodes/physics/rigid_bodies/numerics/agreement.py",
         "bodies.move(given + impulses)",
         "bodies.move(impulses)",
         f"{_PROJECTED}::test_what_a_body_loses_matter_gets",

@@ -90,7 +90,7 @@ SHARED_PRESETS = (
 )
 
 
-@pytest.mark.phenomena("foam", "heat", "melting", "projection", "separate_bodies", "surface_tension")
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "rigid_bodies", "separate_bodies", "surface_tension")
 def test_every_preset_is_shared_or_refused_by_its_stages():
     """Each preset that is refused names every stage that stands in the way, and the presets to take instead."""
     accepted = []
@@ -113,7 +113,7 @@ ONE_PARTICLE_AT_A_TIME = {"deviatoric_stress", "keep_deviator", "measure_dilatio
 """Stages that no scene has, whose fragments take particle by particle."""
 
 
-@pytest.mark.phenomena("foam", "heat", "melting", "projection", "separate_bodies", "surface_tension")
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "rigid_bodies", "separate_bodies", "surface_tension")
 def test_every_stage_that_is_accepted_stands_in_a_scene():
     """What ranks accept is compared with one rank; every other stage is refused by its name, before the cook."""
     compared = {

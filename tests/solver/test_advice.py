@@ -98,7 +98,7 @@ def test_every_law_has_a_knob_against_its_waves(law):
     assert "viscosity" in slowing(dataclasses.replace(material, viscosity=1.0))
 
 
-@pytest.mark.phenomena("foam", "heat", "melting", "projection", "separate_bodies", "surface_tension")
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "rigid_bodies", "separate_bodies", "surface_tension")
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets_that_advice_names_serve_the_same_matter(preset):
     """Explicit ones are told of presets with the same of heat, surfaces, solutes, tearing and bodies apart, where there are any."""
@@ -112,7 +112,7 @@ def test_presets_that_advice_names_serve_the_same_matter(preset):
             assert unknown_names(preset_words(of, liquid), named_material("water")) == []
 
 
-@pytest.mark.phenomena("foam", "heat", "melting", "projection", "separate_bodies", "surface_tension")
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "rigid_bodies", "separate_bodies", "surface_tension")
 def test_presets_by_kind():
     """Solids, liquids, surfaces and heat are each told theirs; of solutes there is none."""
     assert preset_words(frozenset(), False) == 'substeps "implicit_apic", or "auto", which takes the cheaper'

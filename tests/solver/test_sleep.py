@@ -97,7 +97,7 @@ def two_balls(rigid: bool) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize("rigid", [False, True])
+@pytest.mark.parametrize("rigid", [False, pytest.param(True, marks=pytest.mark.phenomena("rigid_bodies"))])
 def test_bodies_of_one_name_wake_each_by_itself(tmp_path, rigid):
     """Two balls, the second of which stands still: the first wakes what it comes to; a cook goes on to the same bits."""
     count, cook = asleep_at(two_balls(rigid), 6)

@@ -97,7 +97,7 @@ FIRST = {"continuum_foam", "explicit_apic", "implicit_apic", "incompressible", "
 """One preset of each core; the slow tests spin all."""
 
 
-@pytest.mark.phenomena("foam", "heat", "melting", "projection", "separate_bodies", "surface_tension")
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "rigid_bodies", "separate_bodies", "surface_tension")
 def test_every_preset_has_a_case():
     """A preset that is added is spun as well."""
     assert set(CASES) | BY_THE_CLOCK == set(registries.default().presets)

@@ -110,7 +110,7 @@ def lint(texts, folder) -> str:
     return done.stdout if done.returncode else ""
 
 
-@pytest.mark.phenomena("foam", "heat", "melting", "projection", "separate_bodies", "surface_tension")
+@pytest.mark.phenomena("foam", "heat", "melting", "projection", "rigid_bodies", "separate_bodies", "surface_tension")
 def test_the_composed_source_is_clean(tmp_path):
     """Every loop of every preset is a module that the linter has nothing against: it imports what it uses, and nothing else."""
     found, texts = law("snow"), set()

@@ -34,7 +34,6 @@ from mpm_nodes.solver.forces_on_bodies import tell_forces
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.minimisation import Minimisation, MinimisationOutcome, MinimisationSettings
 from mpm_nodes.solver.numerical_damping import NumericalDamping, share_of
-from mpm_nodes.solver.rigid.implicit_coupling import meet_implicitly, with_tolerance
 from mpm_nodes.solver.sides import SharedOut
 from mpm_nodes.solver.stages.choose_time_step import CHOSEN
 from mpm_nodes.solver.state import ParticleStore
@@ -233,7 +232,7 @@ def _shorten_until_solved(
     def solved(
         rows: np.ndarray, begin: np.ndarray | None = None, tolerance: float | None = None
     ) -> tuple[Minimisation, MinimisationOutcome]:
-        asked = settings if tolerance is None else with_tolerance(settings, tolerance)
+        asked = settings if tolerance is None else settings.finer(tolerance)
         solve = Minimisation(energy, rows, step.dt, step.gravity, asked, step.check_cancel)
         solve.begin = begin
         return solve, run(solve)
@@ -243,7 +242,7 @@ def _shorten_until_solved(
         colliders.pose(step.time, step.time + step.dt)
         rows = shared.contacts(colliders.grid_contacts(grid))
         with shared:
-            solve, outcome = solved(rows) if rigid is None else meet_implicitly(rigid, grid, rows, solved)
+            solve, outcome = solved(rows) if rigid is None else rigid.meet_implicitly(grid, rows, solved)
             if step.contact_forces and outcome.converged:
                 tell_forces(step, colliders, grid, solve.contact_impulses())
         _tell(step, outcome)

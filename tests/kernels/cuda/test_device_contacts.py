@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mpm_nodes.data import Collider, CollisionRule, FrameContext, Particles, WallRule, Walls
+from mpm_nodes.data import Collider, CollisionRule, FrameContext, Particles, RigidBody, WallRule, Walls
 from mpm_nodes.kernels.collisions import paths
 from mpm_nodes.kernels.level_sets.level_set import BOX, LEVEL_SET, SPHERE, PosedLevelSets
 from mpm_nodes.kernels.level_sets.mesh_level_set import mesh_level_set
 from mpm_nodes.nodes.collide import collide_sphere
-from mpm_nodes.nodes.rigid_bodies import rigid_body
 from mpm_nodes.solver import colliders
 from mpm_nodes.solver.device.residency import Residency
 from mpm_nodes.solver.run import SubstepSolver
@@ -24,6 +24,7 @@ from emulated import COMPILER, Emulated
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 SUBSTEPS = 8
+RIGID = pytest.mark.phenomena("rigid_bodies")
 
 
 def moving(kind: int, sizes: tuple[float, ...], *places: tuple[float, float, float], **level_sets: object) -> PosedLevelSets:
@@ -51,7 +52,10 @@ SCENES = {
     "plate": {"colliders": (Collider("plate", CollisionRule.SEPARATE, 0.3, PLATE),)},
     "rigid": {
         "colliders": (
-            rigid_body(collide_sphere(FrameContext(1), centre=(0.25, 0.62, 0.25), radius=0.12), density=300.0, velocity=(0, -4, 0)),
+            dataclasses.replace(
+                collide_sphere(FrameContext(1), centre=(0.25, 0.62, 0.25), radius=0.12),
+                rigid=RigidBody("body", 300.0, velocity=(0, -4, 0)),
+            ),
             scenes.SCENES["bodies"]["colliders"][0],
         )
     },
@@ -115,7 +119,7 @@ def look_at_everything(patch):
     patch.setattr(paths, "find_blocks_in_reach", lambda *given: given[-1].fill(1))
 
 
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize("scene", [pytest.param(each, marks=RIGID if each == "rigid" else ()) for each in SCENES])
 def test_contacts_of_the_blocks_near_bodies_are_all_contacts(scene, device_folder, monkeypatch):
     """The bits are those of whole arrays, and the numbers those of the CPU to rounding."""
     with monkeypatch.context() as patch:

@@ -29,7 +29,6 @@ from mpm_nodes.physics.projection.numerics.shape_response import ShapeResponse
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.contact_forces import impulses_on_bodies
 from mpm_nodes.solver.forces_on_bodies import tell_impulses
-from mpm_nodes.solver.rigid.agreement import agree
 from mpm_nodes.solver.staggered import AXES, StaggeredStore
 
 __all__ = ["MET", "FacesAndBodies", "Impulses", "meet", "move_bodies"]
@@ -84,7 +83,7 @@ def meet(
         colliders: All bodies, posed.
         staggered: The grid, with the velocities that the stage begins with.
         step: The substep.
-        name: Of the stage (see `agreement.agree`).
+        name: Of the stage (see `MovedBodies.agree`).
         solve: Solves, with bodies as they are posed.
         given: Returns what they get.
     """
@@ -101,7 +100,7 @@ def meet(
     if colliders.rigid is None:
         solved(None)
     else:
-        met = agree(colliders.rigid, solved, step, name)
+        met = colliders.rigid.agree(solved, step, name)
         colliders.pose(step.time, step.time + step.dt)
         step.tell(MET, solves=met.solves, unsettled=int(not met.agrees))
     if step.contact_forces:
@@ -122,7 +121,7 @@ class FacesAndBodies:
         self.colliders, self.staggered, self.dt = colliders, staggered, dt
         self.size = 64 * staggered.count
         self.before = [v.copy() for v in self._velocities()]
-        self._centres = np.zeros((0, 3)) if colliders.rigid is None else colliders.rigid.world.centres()
+        self._centres = np.zeros((0, 3)) if colliders.rigid is None else colliders.rigid.centres()
         self._find_owners()
 
     def _velocities(self) -> list[np.ndarray]:
@@ -164,11 +163,11 @@ class FacesAndBodies:
         """Return the impulses on the bodies that move by themselves, and their moments, shape (n, 6) [N s, N m s]."""
         if self.colliders.rigid is None:
             return np.zeros((0, 6))
-        world = self.colliders.rigid.world
-        mine = np.isin(given.collider, world.places)
-        body = np.searchsorted(world.places, given.collider[mine])
-        arm = given.place[mine] - world.starts[body]
-        return impulses_on_bodies(body, arm, given.impulse[mine], len(world.places))
+        numbers = self.colliders.rigid.numbers
+        mine = np.isin(given.collider, numbers)
+        body = np.searchsorted(numbers, given.collider[mine])
+        arm = given.place[mine] - self.colliders.rigid.starts[body]
+        return impulses_on_bodies(body, arm, given.impulse[mine], len(numbers))
 
     def given(self, push: np.ndarray) -> Impulses:
         """Return what colliders get, where they give to faces what `push` says, shape (64 count, 3) [N s]."""

@@ -13,9 +13,9 @@ import numpy as np
 
 from mpm_nodes.data import BodyForce, Moment
 from mpm_nodes.graph.time import keys
+from mpm_nodes.physics.rigid_bodies.numerics.world import RigidWorld
 from mpm_nodes.solver.contact_forces import impulses_on_bodies
 from mpm_nodes.solver.field_programs import field_values
-from mpm_nodes.solver.rigid.world import RigidWorld
 
 __all__ = ["pushed", "pushes_bodies"]
 

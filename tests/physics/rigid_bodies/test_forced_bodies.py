@@ -13,9 +13,9 @@ from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.nodes.collide import collide_box, collide_sphere
 from mpm_nodes.nodes.fields import field_constant, field_shape
 from mpm_nodes.nodes.forces import force_acceleration, force_air, force_attraction, force_vortex, force_wind
+from mpm_nodes.physics.rigid_bodies.problems.rigid_bodies import bodies_of, rigid
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import push
-from mpm_nodes.verification.rigid_bodies import bodies_of, rigid
 
 FIRST = FrameContext(1)
 

@@ -6,7 +6,7 @@ import numpy as np
 from solver_scenes import shot
 
 from mpm_nodes.data import FrameContext
-from mpm_nodes.solver.rigid.world import RigidWorld
+from mpm_nodes.physics.rigid_bodies.numerics.world import RigidWorld
 from mpm_nodes.solver.walls import WallSet
 
 FIRST = FrameContext(1)

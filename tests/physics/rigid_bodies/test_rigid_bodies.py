@@ -17,12 +17,11 @@ from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.plan import preflight
 from mpm_nodes.nodes.collide import collide_box, collide_capsule, collide_sphere
-from mpm_nodes.nodes.rigid_bodies import moved_body, rigid_body
-from mpm_nodes.solver.rigid.bodies import RigidBodies, speed_of_keys
-from mpm_nodes.solver.rigid.world import RigidWorld
-from mpm_nodes.solver.run import SubstepSolver
-from mpm_nodes.solver.walls import WallSet
-from mpm_nodes.verification.rigid_bodies import (
+from mpm_nodes.physics.rigid_bodies.nodes.rigid_bodies import moved_body, rigid_body
+from mpm_nodes.physics.rigid_bodies.numerics.bodies import speed_of_keys
+from mpm_nodes.physics.rigid_bodies.numerics.coupled_bodies import CoupledBodies
+from mpm_nodes.physics.rigid_bodies.numerics.world import RigidWorld
+from mpm_nodes.physics.rigid_bodies.problems.rigid_bodies import (
     FloatingBalls,
     HangingBodies,
     MomentumWithBodies,
@@ -33,7 +32,9 @@ from mpm_nodes.verification.rigid_bodies import (
     rigid,
     whole,
 )
-from mpm_nodes.verification.rigid_contacts import BodiesInHollows, MovingSurfaces
+from mpm_nodes.physics.rigid_bodies.problems.rigid_contacts import BodiesInHollows, MovingSurfaces
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.walls import WallSet
 
 FIRST = FrameContext(1)
 
@@ -352,7 +353,7 @@ def test_keys_that_turn_a_body_set_it_spinning():
     )
     assert speed_of_keys(shape) == pytest.approx([2.0, 0.0, 0.0, 0.0, np.pi, 0.0])
     body = rigid(dataclasses.replace(box, shape=shape), 1000.0, velocity=(0.0, 3.0, 0.0))
-    bodies = RigidBodies([body], pace=0.5)
+    bodies = CoupledBodies([body], pace=0.5)
     bodies.begin_frame([body], WallSet(None, np.zeros(3)), np.zeros(3), 0.1, 0.0)
     assert bodies.world.twists()[0] == pytest.approx([4.0, 3.0, 0.0, 0.0, 2.0 * np.pi, 0.0])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -11,18 +10,19 @@ import numpy as np
 
 from mpm_nodes.data import Collider, RigidBody, StepContext, frozen
 from mpm_nodes.kernels.level_sets.level_set import PosedLevelSets
-from mpm_nodes.solver.rigid.model import MOTORISED
-from mpm_nodes.solver.rigid.pushes import pushed
-from mpm_nodes.solver.rigid.world import RigidWorld
-from mpm_nodes.solver.stores import Saved, Store
+from mpm_nodes.physics.rigid_bodies.numerics.model import MOTORISED
+from mpm_nodes.physics.rigid_bodies.numerics.pushes import pushed
+from mpm_nodes.physics.rigid_bodies.numerics.world import RigidWorld
+from mpm_nodes.solver.moved_bodies import MovedBodies
+from mpm_nodes.solver.stores import Saved
 
 if TYPE_CHECKING:
     from mpm_nodes.solver.walls import WallSet
 
-__all__ = ["RigidBodies", "speed_of_keys", "two_poses"]
+__all__ = ["RigidBodies", "speed_of_keys"]
 
 
-class RigidBodies(Store):
+class RigidBodies(MovedBodies):
     """All rigid bodies of a solve. Their model follows from a frame's colliders alone, so that a solve that resumes has the same.
 
     Args:
@@ -32,17 +32,12 @@ class RigidBodies(Store):
 
     Attributes:
         names_of_bodies: The names of the rigid ones.
-        times: Start and end of the substep moved last [simulated s].
-        turns: Quaternions (w, x, y, z) of the bodies' frames then, shape (2, n, 4).
-        places: Places of the bodies' frames then [m], shape (2, n, 3).
         slope: What implicit substeps have learnt of how matter answers (`implicit_coupling`), square; empty: nothing.
         slopes: The same of the stages that meet bodies one after the other (`agreement`), by their names.
         pushes: How fast matter changed the bodies' velocities in them, in the substep before, times the bodies' reach, shape (n, 6)
             [m/s^2].
         given: Impulses of the matter that earlier stages of the substep have found, and their moments, shape (n, 6) [N s, N m s].
     """
-
-    lasts = True
 
     def __init__(self, colliders: Sequence[Collider], pace: float = 1.0) -> None:
         self.names_of_bodies = tuple(each.rigid.name for each in colliders if each.rigid is not None)
@@ -63,7 +58,7 @@ class RigidBodies(Store):
         self.given = np.zeros((len(self.names_of_bodies), 6))
 
     def has_moved(self, step: StepContext) -> bool:
-        """Whether a stage has moved the bodies through a substep already."""
+        """See `MovedBodies`."""
         return bool((self.times == (step.time, step.time + step.dt)).all())
 
     @property
@@ -73,8 +68,22 @@ class RigidBodies(Store):
         return self._world
 
     @property
+    def numbers(self) -> np.ndarray:
+        """See `MovedBodies`."""
+        return self.world.places
+
+    @property
+    def starts(self) -> np.ndarray:
+        """See `MovedBodies`."""
+        return self.world.starts
+
+    def centres(self) -> np.ndarray:
+        """See `MovedBodies`."""
+        return self.world.centres()
+
+    @property
     def has_begun(self) -> bool:
-        """Whether there is a model: not yet where a solve goes on from a checkpoint."""
+        """See `MovedBodies`."""
         return self._world is not None
 
     def begin_frame(self, colliders: Sequence[Collider], walls: WallSet, origin: np.ndarray, cell_size: float, time: float) -> None:
@@ -89,16 +98,20 @@ class RigidBodies(Store):
         self._begun = self.turns[1].copy(), self.places[1].copy()
 
     def over_the_frame(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Return by name quaternions, shape (2, 4), and places [m], shape (2, 3), of the bodies as the frame began, and now."""
+        """See `MovedBodies`."""
         turns, places = np.stack([self._begun[0], self.turns[1]], axis=1), np.stack([self._begun[1], self.places[1]], axis=1)
         return {name: (frozen(turns[k]), frozen(places[k])) for k, name in enumerate(self.names_of_bodies)}
+
+    def place_others(self, real: np.ndarray, dt: float) -> None:
+        """See `MovedBodies`."""
+        self.world.place_others(real, dt)
 
     def begin_substep(self) -> None:
         """See `Store`: the bodies stand where a substep begins."""
         self._moves = False
 
     def begin_move(self, step: StepContext) -> None:
-        """Move the bodies through a substep as if there were no matter, under gravity and forces."""
+        """See `MovedBodies`."""
         if self._moves:  # once more, over a shorter one
             self.world.go_back()
         else:
@@ -121,16 +134,12 @@ class RigidBodies(Store):
         self.turns[1] = np.where(same, self.turns[1], -self.turns[1])
 
     def speeds(self, matter: np.ndarray) -> Iterator[tuple[str, float, float]]:
-        """Yield the name of each body, a bound on the speed of its points [m/s], and how far off it meets nothing [m].
-
-        Args:
-            matter: Corners of a box around the matter [m], shape (2, 3).
-        """
+        """See `MovedBodies`."""
         for (name, speed), clear in zip(self.largest_speeds(), self.world.clearances(matter), strict=True):
             yield name, speed, float(clear)
 
     def largest_speeds(self) -> Iterator[tuple[str, float]]:
-        """Yield the name of each body, and a bound on the speed of its points [m/s]."""
+        """See `MovedBodies`."""
         for name, twist, reach in zip(self.names_of_bodies, self.world.twists(), self.world.reach, strict=True):
             yield name, float(np.linalg.norm(twist[:3]) + np.linalg.norm(twist[3:]) * reach)
 
@@ -196,9 +205,3 @@ def speed_of_keys(shape: PosedLevelSets) -> np.ndarray:
     angle = 2.0 * math.atan2(sine, turn[0])
     spin = turn[1:] * (angle / sine if sine > 0.0 else 0.0)
     return np.concatenate([shape.translations[-1] - shape.translations[-2], spin]) / (times[-1] - times[-2])
-
-
-def two_poses(shape: PosedLevelSets) -> PosedLevelSets:
-    """Return a shape with room for two poses: those of a body as a substep begins and ends."""
-    turns, places = (np.repeat(each[:1], 2, axis=0) for each in (shape.rotations, shape.translations))
-    return dataclasses.replace(shape, pose_times=np.zeros(2), rotations=turns, translations=places)

@@ -10,7 +10,7 @@ from mpm_nodes.data import FrameContext, MpmNodesError
 from mpm_nodes.graph.cook.evaluator import Evaluator
 from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.nodes.collide import collide_box
-from mpm_nodes.nodes.rigid_bodies import rigid_body
+from mpm_nodes.physics.rigid_bodies.nodes.rigid_bodies import rigid_body
 
 FIRST = FrameContext(1)
 
@@ -85,7 +85,7 @@ def test_joints_stay_when_a_shot_is_cooked_again(tmp_path, to):
 @pytest.mark.parametrize("torque", [50.0, 1e5])
 def test_motors_turn_their_own_joints_as_fast_as_they_should(torque):
     """In whatever order bodies that hang on each other are wired in, and by a torque that would throw them beyond in a substep."""
-    from mpm_nodes.nodes.joints import hinge_joint
+    from mpm_nodes.physics.rigid_bodies.nodes.joints import hinge_joint
 
     def arm(name, x, parent, speed):
         box = rigid_body(collide_box(FIRST, centre=(x, 0.0, 0.0), size=(0.2, 0.2, 0.2)), name=name)

@@ -14,7 +14,7 @@ from mpm_nodes.data import Collider, CollisionRule, FrameContext, JointKind, Par
 from mpm_nodes.kernels.level_sets.build import leaf_level_set
 from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET, PosedLevelSets
 from mpm_nodes.nodes.collide import collide_box, collide_plane, collide_sphere
-from mpm_nodes.solver.rigid.bodies import RigidBodies
+from mpm_nodes.physics.rigid_bodies.numerics.bodies import RigidBodies
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.contact import rotation_matrix_of
 from mpm_nodes.verification.contract import Finding, VerificationProblem

@@ -15,7 +15,7 @@ import numpy as np
 from mpm_nodes.data import Collider, RigidBody
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP, STICKY
 from mpm_nodes.kernels.level_sets.level_set import PLANE, POSE
-from mpm_nodes.solver.rigid.model import MOTORISED, box_of, fingerprint, mass_unit, model_of, wall_name
+from mpm_nodes.physics.rigid_bodies.numerics.model import MOTORISED, box_of, fingerprint, mass_unit, model_of, wall_name
 
 if TYPE_CHECKING:
     from mpm_nodes.solver.walls import WallSet

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -35,14 +34,15 @@ from mpm_nodes.kernels.collisions.contact_rows import (
     ContactList,
 )
 from mpm_nodes.kernels.collisions.rules import SEPARATE, SLIP
+from mpm_nodes.physics.rigid_bodies.numerics.bodies import RigidBodies
 from mpm_nodes.solver.contact_forces import impulses_on_bodies, places_of_contacts
 from mpm_nodes.solver.contact_lists import listed_rows
 from mpm_nodes.solver.device.residency import ArrayParts
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.rigid.bodies import RigidBodies
+from mpm_nodes.solver.lost_on_paths import LostOnPaths, momentum_lost
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["kick", "lost_on_paths", "meet"]
+__all__ = ["kick", "meet"]
 
 ROUNDS = 8
 """Most times that contacts are met in a substep."""
@@ -71,32 +71,8 @@ class RigidContacts:
     held: np.ndarray
 
 
-class LostOnPaths(NamedTuple):
-    """What particles lost that met bodies and walls on their paths.
-
-    Attributes:
-        met: The particles, shape (m,).
-        nearest: The collider or wall that is nearest to each, shape (m,).
-        place: Where it then is, shape (m, 3) [m].
-        momentum: What it lost, shape (m, 3) [N s].
-    """
-
-    met: np.ndarray
-    nearest: np.ndarray
-    place: np.ndarray
-    momentum: np.ndarray
-
-
 def meet(bodies: RigidBodies, grid: GridStore, found: ContactList, respond: Callable[[], None], given: np.ndarray) -> None:
-    """Meet all contacts of a substep, those with rigid bodies so that these move on by what they are given.
-
-    Args:
-        bodies: The bodies, moved through the substep as if there were no matter.
-        grid: The grid; its velocities are changed. Velocities and masses of nodes in contact are on the host.
-        found: Its contacts.
-        respond: Meets them, and adds to `given`.
-        given: What each row of `found` gives to its body, flat [N s]; written.
-    """
+    """Meet all contacts of a substep: see `MovedBodies.meet`."""
     every = listed_rows(found)
     places = found.places[every]
     contacts = _contacts(bodies, grid, found, every, places[:, LEVEL_PLACE])
@@ -130,52 +106,14 @@ def meet(bodies: RigidBodies, grid: GridStore, found: ContactList, respond: Call
         change = change + np.linalg.solve(np.eye(off.size) + inverse @ held, off.ravel()).reshape(off.shape)
 
 
-def lost_on_paths(
-    particles: ParticleStore,
-    parts: ArrayParts | None,
-    before: np.ndarray,
-    dt: float,
-    distances_at: Callable[[np.ndarray], np.ndarray],
-) -> LostOnPaths:
-    """Return what particles lost that met bodies and walls on their paths.
-
-    Args:
-        particles: The particles, with the velocities that they have now.
-        parts: Those that may have; None: all.
-        before: Velocities that they had, shape (3, n) [m/s].
-        dt: The substep [s].
-        distances_at: Returns the distances of places, shape (m, 3) [m], from all colliders and walls, shape
-            (m, colliders + walls) [m].
-    """
-    velocity = particles.rows("velocity", parts)
-    met = np.flatnonzero((velocity != before).any(axis=0))
-    if not len(met):
-        return LostOnPaths(met, np.zeros(0, np.int64), np.zeros((0, 3)), np.zeros((0, 3)))
-    place = particles.places_of(met, parts) + dt * velocity[:, met].astype(np.float64).T
-    return LostOnPaths(met, distances_at(place).argmin(axis=1), place, _lost(particles, velocity, before, met))
-
-
-def _lost(particles: ParticleStore, velocity: np.ndarray, before: np.ndarray, met: np.ndarray) -> np.ndarray:
-    """Return the momentum that particles have lost, shape (m, 3) [N s]."""
-    mass, now = (rows[:, met].astype(np.float64) for rows in (particles.rows("mass"), velocity))
-    return np.asarray((mass * (before[:, met] - now)).T)
-
-
 def kick(
     bodies: RigidBodies, particles: ParticleStore, parts: ArrayParts | None, before: np.ndarray, lost: LostOnPaths
 ) -> LostOnPaths:
-    """Give the bodies what particles lost on their paths, and return what they then have lost.
+    """Give the bodies what particles lost on their paths: see `MovedBodies.kick`.
 
     Paths are met as if bodies were infinitely heavy. A body that is lighter than what meets it in a substep would be thrown: with
     e_p = sum m |dv|^2 of its particles and e_b = P . W P of their impulse P, it is given the share min(1, e_p / e_b), and they keep
     the rest. Kinetic energy then never grows: it changes by - s e_p + s^2 (e_p + e_b) / 2 at most.
-
-    Args:
-        bodies: The bodies.
-        particles: The particles, with the velocities that they have now; changed.
-        parts: Those that may have lost any; None: all.
-        before: Velocities that they had, shape (3, n) [m/s].
-        lost: What `lost_on_paths` returned.
     """
     places = bodies.world.places
     mine = np.flatnonzero(np.isin(lost.nearest, places))
@@ -194,7 +132,7 @@ def kick(
         velocity[:, moved] = np.where(
             share < 1.0, before[:, moved] + share * (velocity[:, moved] - before[:, moved]), velocity[:, moved]
         )
-        lost.momentum[mine] = _lost(particles, velocity, before, moved)
+        lost.momentum[mine] = momentum_lost(particles, velocity, before, moved)
         impulses = impulses_on_bodies(body, arm, lost.momentum[mine], len(places))
     bodies.world.kick(impulses)
     return lost

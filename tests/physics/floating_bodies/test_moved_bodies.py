@@ -14,12 +14,12 @@ from mpm_nodes.graph.cook.executor import execute
 from mpm_nodes.graph.plan.plan import plan_graph
 from mpm_nodes.graph.plan.preflight import estimate, warnings_of
 from mpm_nodes.nodes.collide import collide_plane, collide_sphere
+from mpm_nodes.physics.floating_bodies.problems.moved_bodies import MATTER, ProjectedBodies, momentum_lost, rise
 from mpm_nodes.physics.projection.problems.bodies_in_water import BALLS
-from mpm_nodes.physics.projection.problems.moved_bodies import MATTER, ProjectedBodies, momentum_lost, rise
+from mpm_nodes.physics.rigid_bodies.problems.rigid_bodies import rigid
 from mpm_nodes.solver.contact_forces import CONTACT_FORCES
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.quantities import column, momentum
-from mpm_nodes.verification.rigid_bodies import rigid
 from mpm_nodes.verification.scenes import OPEN, SLIP, block, settle, walled
 
 FIRST = FrameContext(1)

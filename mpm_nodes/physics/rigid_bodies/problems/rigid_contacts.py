@@ -12,9 +12,9 @@ from mpm_nodes.data import Collider, CollisionRule, FrameContext, Mesh
 from mpm_nodes.kernels.level_sets.level_set import LEVEL_SET, PosedLevelSets
 from mpm_nodes.kernels.level_sets.mesh_level_set import mesh_level_set
 from mpm_nodes.nodes.collide import collide_box, collide_sphere
+from mpm_nodes.physics.rigid_bodies.problems.rigid_bodies import CELL, G, bodies_of, rigid
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.contract import Finding, VerificationProblem
-from mpm_nodes.verification.rigid_bodies import CELL, G, bodies_of, rigid
 from mpm_nodes.verification.scenes import block, material
 
 __all__ = ["BodiesInHollows", "MovingSurfaces", "lathe_mesh", "mesh_collider"]

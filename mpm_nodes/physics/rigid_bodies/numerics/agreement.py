@@ -21,9 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mpm_nodes.data import StepContext
-from mpm_nodes.solver.rigid.bodies import RigidBodies
+from mpm_nodes.physics.rigid_bodies.numerics.bodies import RigidBodies
+from mpm_nodes.solver.moved_bodies import Agreement
 
-__all__ = ["Agreement", "agree"]
+__all__ = ["agree"]
 
 ROUNDS = 12
 """Most solves after the first, but for those that measure A."""
@@ -33,19 +34,6 @@ PUSH = 0.02
 """By how much bodies are moved otherwise to measure A [cells]."""
 WORSE = 0.9
 """Share of a difference that a step leaves from which on A is measured again."""
-
-
-@dataclass(frozen=True)
-class Agreement:
-    """What came of it.
-
-    Attributes:
-        solves: How often the stage was solved.
-        agrees: Whether bodies and matter have the same velocities.
-    """
-
-    solves: int
-    agrees: bool
 
 
 @dataclass(frozen=True)
@@ -63,13 +51,9 @@ class _Attempt:
 
 
 def agree(bodies: RigidBodies, solved: Callable[[np.ndarray], np.ndarray], step: StepContext, name: str) -> Agreement:
-    """Solve a stage until the bodies move as matter lets them; they have moved by `bodies.given` so far, to which J is added.
+    """Solve a stage until the bodies move as matter lets them: see `MovedBodies.agree`.
 
-    Args:
-        bodies: The bodies, moved through the substep.
-        solved: Solves with bodies of the velocities (v, w), shape (n, 6), and returns J, shape (n, 6).
-        step: The substep.
-        name: Of the stage, by which `bodies` remembers how matter answered.
+    They have moved by `bodies.given` so far, to which J is added; by its name `bodies` remembers how matter answered.
     """
     world = bodies.world
     alone, inverse, given, count = world.twists(), world.inverse_masses(), bodies.given.copy(), len(world.places)

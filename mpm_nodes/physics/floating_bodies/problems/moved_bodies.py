@@ -12,10 +12,10 @@ import numpy as np
 from mpm_nodes.data import Collider, CollisionRule, FrameContext, Material, WallRule
 from mpm_nodes.nodes.collide import collide_box, collide_sphere
 from mpm_nodes.physics.projection.problems.bodies_in_water import BALLS, CELL, GRAVITY, STEP, WATER, SolidInWater
+from mpm_nodes.physics.rigid_bodies.problems.rigid_bodies import bodies_of, rigid, whole
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.verification.contract import Finding, VerificationProblem
 from mpm_nodes.verification.quantities import column
-from mpm_nodes.verification.rigid_bodies import bodies_of, rigid, whole
 from mpm_nodes.verification.scenes import SLIP, block, material, settle, walled
 
 __all__ = ["MATTER", "ProjectedBodies", "momentum_lost", "rise"]

@@ -15,22 +15,18 @@ Whatever round is the last, a body takes the impulses that its contacts gave: mo
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from mpm_nodes.kernels.collisions.contact_rows import BODY, FELLOW, FELLOW_BODY, LEVEL, NODE, RATIO
+from mpm_nodes.physics.rigid_bodies.numerics.bodies import RigidBodies
 from mpm_nodes.solver.contact_forces import impulses_on_bodies, places_of_contacts
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.minimisation import Minimisation, MinimisationOutcome, MinimisationSettings
-from mpm_nodes.solver.rigid.bodies import RigidBodies
+from mpm_nodes.solver.minimisation import Minimisation, MinimisationOutcome
+from mpm_nodes.solver.moved_bodies import Solved
 
-__all__ = ["meet_implicitly", "with_tolerance"]
-
-Solved = Callable[[np.ndarray, np.ndarray | None, float | None], tuple[Minimisation, MinimisationOutcome]]
-"""Minimises with contacts, from velocities to begin with, or from its own, to a tolerance [cells], or its own."""
+__all__ = ["meet_implicitly"]
 
 ROUNDS = 24
 """Most minimisations after the first, but for those that measure A, before the substep is halved."""
@@ -42,15 +38,9 @@ SHORTEST = 0.1
 """Shortest share of a step that is tried before A is measured again."""
 
 
-FINE, ROUGH, ITERATIONS = 1e-7, 1e-4, 60
-"""Tolerances of the last minimisations and of those on the way [cells], and their Newton iterations: friction holds within a
-ten-thousandth of a cell, and what bodies get is as exact as the balance of forces."""
-
-
-def with_tolerance(settings: MinimisationSettings, tolerance: float) -> MinimisationSettings:
-    """Return settings with a tolerance [cells] that is lower, and with iterations that suffice for it."""
-    least, most = min(settings.tolerance, tolerance), max(settings.newton_iterations, ITERATIONS)
-    return dataclasses.replace(settings, tolerance=least, newton_iterations=most)
+FINE, ROUGH = 1e-7, 1e-4
+"""Tolerances of the last minimisations and of those on the way [cells]: friction holds within a ten-thousandth of a cell, and what
+bodies get is as exact as the balance of forces."""
 
 
 class _CoupledState(NamedTuple):
@@ -123,14 +113,7 @@ class _Coupling:
 def meet_implicitly(
     bodies: RigidBodies, grid: GridStore, rows: np.ndarray, solved: Solved
 ) -> tuple[Minimisation, MinimisationOutcome]:
-    """Minimise with bodies that move by what their contacts give them; return the last minimisation, and what came of it.
-
-    Args:
-        bodies: The bodies, moved through the substep as if there were no matter.
-        grid: The grid.
-        rows: Its contacts, with bodies that move so.
-        solved: Minimises.
-    """
+    """Minimise with bodies that move by what their contacts give them: see `MovedBodies.meet_implicitly`."""
     coupling = _Coupling(bodies, grid, rows, solved)
     if not len(coupling.mine):
         return solved(rows, None, FINE)
