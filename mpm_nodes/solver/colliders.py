@@ -20,6 +20,7 @@ from mpm_nodes.kernels.collisions import paths as collision_paths
 from mpm_nodes.kernels.collisions import rules as collision
 from mpm_nodes.kernels.collisions.image_nodes import find_around
 from mpm_nodes.kernels.collisions.particle_blocks import ParticleBlocks
+from mpm_nodes.kernels.collisions.paths import FARTHEST_WAY
 from mpm_nodes.kernels.collisions.posing import PoseKeys, ShapeKeys, pose_bodies
 from mpm_nodes.kernels.level_sets.level_set import (
     ADHESION,
@@ -46,6 +47,7 @@ from mpm_nodes.materials.values import FloatType
 from mpm_nodes.solver.collider_shapes import checked_shape, fastest_pose, own_speed, time_to_travel
 from mpm_nodes.solver.contact_forces import centres_of, volumes_of_nodes
 from mpm_nodes.solver.contact_lists import ContactLists, listed_rows, told_of
+from mpm_nodes.solver.device.contacts import DeviceContacts, SummedContacts, on_host_because
 from mpm_nodes.solver.device.residency import ArrayParts
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.lost_on_paths import lost_on_paths
@@ -146,6 +148,7 @@ class ColliderSet(Store):
         self._dt = 0.0
         self._contacts: ContactLists = ContactLists() if previous is None else previous._contacts
         self._told: ToldNodes = ToldNodes() if previous is None else previous._told
+        self._device: DeviceContacts = DeviceContacts() if previous is None else previous._device
 
     def _pack_keys(self, shapes: Sequence[PosedLevelSets]) -> None:
         nothing = [np.zeros(0)]
@@ -341,11 +344,13 @@ class ColliderSet(Store):
         """Return the centres of the bodies, as posed last, from `origin`, shape (bodies, 3) [m]."""
         return centres_of(self._integer, self._real, self._centres)
 
-    def collide_grid(self, grid: GridStore, tells: bool = False) -> tuple[np.ndarray, ...]:
+    def collide_grid(self, grid: GridStore, tells: bool = False) -> tuple[np.ndarray, ...] | SummedContacts:
         """Apply bodies and walls to the grid's velocities (bodies posed at the end of the substep).
 
-        Returns what `contact_forces.tell_forces` takes of the contacts; with `tells`, what they gave to the bodies, else zeros.
+        Returns what `forces_on_bodies.tell_forces` takes of the contacts; with `tells`, what they gave to the bodies, else zeros.
         """
+        if grid.residency is not None and not on_host_because(self):
+            return self._device.collide_grid(grid, _around(grid), grid.origin - self.origin, self._dt, self.shapes(), tells)
         contacts = self._listed(grid)
         total = int(contacts.counts.sum())
         given = np.zeros(3 * len(contacts.places) if tells or self.rigid is not None else 0)
@@ -446,6 +451,8 @@ class ColliderSet(Store):
             bodies = bodies._replace(integer=bodies.integer[free], real=bodies.real[free])
         near, parts = np.arange(particles.block_count), None
         reach = max(particles.drift, 2.0)
+        if particles.residency is not None and not on_host_because(self):
+            return self._collide_on_device(particles, reach, (walls, bodies), tells)
         if particles.residency is not None:
             marks = np.zeros(len(near), np.uint8)
             tables, shift = (particles.block_coord, particles.h), particles.origin - self.origin
@@ -466,6 +473,21 @@ class ColliderSet(Store):
         if doomed.any():
             particles.delete(doomed.astype(bool))
         return lost
+
+    def _collide_on_device(
+        self, particles: ParticleStore, reach: float, shapes: tuple[WallPlanes, Bodies], tells: bool
+    ) -> tuple[np.ndarray, ...]:
+        """Do what `collide_particles` does where the particles are."""
+        shift = particles.origin - self.origin
+        gone, lost = self._device.collide_particles(particles, shift, reach + FARTHEST_WAY, self._dt, shapes, tells)
+        told: tuple[np.ndarray, ...] = ()
+        if tells:
+            place = particles.origin + particles.h * (4.0 * particles.block_coord[lost.block] + 3.5 + lost.place)
+            mass = particles.seen("mass")[lost.particle].astype(np.float64)
+            told = self.distances_of_all(place).argmin(axis=1) if len(place) else lost.particle, place, mass[:, None] * lost.change
+        if gone.any():
+            particles.delete(gone)
+        return told
 
     def particle_blocks(self, particles: ParticleStore, parts: ArrayParts | None = None) -> ParticleBlocks:
         """Return the particles as kernels take them; with `parts` only these need be where they are now."""

@@ -137,6 +137,16 @@ template <class T> T atomicAdd(T* at, T value) {
     *at = before + value;
     return before;
 }
+template <class T> T atomicExch(T* at, T value) {
+    const T before = *at;
+    *at = value;
+    return before;
+}
+template <class T> T atomicCAS(T* at, T expected, T value) {
+    const T before = *at;
+    if (before == expected) *at = value;
+    return before;
+}
 template <class T> T atomicMax(T* at, T value) {
     const T before = *at;
     *at = max(before, value);

@@ -19,6 +19,7 @@ from mpm_nodes.kernels.cuda import compiler
 from mpm_nodes.kernels.cuda.loop import THREADS, header
 from mpm_nodes.materials.contract import law, law_ids
 from mpm_nodes.solver.device.choice import device_kernel
+from mpm_nodes.solver.device.contacts import kernels
 from mpm_nodes.solver.shared_loops import shared_loop
 
 try:
@@ -55,7 +56,7 @@ def sources(law_id: str, kernel: str) -> tuple[str, ...]:
 
 def compiled(text: str, arch: str) -> tuple[str, str]:
     """PTX of a source, and what the assembler says of it."""
-    program = nvrtc.nvrtcCreateProgram((header() + text).encode(), b"kernel.cu", 0, [], [])[1]
+    program = nvrtc.nvrtcCreateProgram(text.encode(), b"kernel.cu", 0, [], [])[1]
     options = [option.encode() for option in (f"--gpu-architecture={arch}", *compiler.OPTIONS)]
     assert nvrtc.nvrtcCompileProgram(program, len(options), options)[0] == nvrtc.nvrtcResult.NVRTC_SUCCESS
     found = []
@@ -73,7 +74,7 @@ def check(law_id: str, kernel: str, arch: str) -> None:
     assert len(texts) == 2, "what scatters, and what gathers"
     for text in texts:
         title, begin = text.partition("\n")[0].removeprefix("// "), time.process_time()
-        ptx, log = compiled(text, arch)
+        ptx, log = compiled(header() + text, arch)
         seconds = time.process_time() - begin
         spilled = [int(count) for count in re.findall(r"(\d+) bytes spill stores", log)]
         registers = dict(re.findall(r"entry function '(\w+)'(?:.*\n)+?.*Used (\d+) registers", log))
@@ -99,6 +100,18 @@ def test_a_law_compiles_to_what_a_gpu_runs_well(law_id, arch):
 def test_every_law_compiles_to_what_gpus_run_well(law_id, kernel, arch):
     """The same for every law, with both splines, for every generation."""
     check(law_id, kernel, arch)
+
+
+@pytest.mark.parametrize("arch", [TURING, HOPPER, BLACKWELL])
+@pytest.mark.parametrize("name", ["contacts", "paths", "volumes"])
+def test_contacts_compile_to_what_a_gpu_runs_well(name, arch):
+    """The same for what meets bodies and walls."""
+    ptx, log = compiled(kernels(name), arch)
+    spilled = [int(count) for count in re.findall(r"(\d+) bytes spill stores", log)]
+    registers = [int(count) for count in re.findall(r"Used (\d+) registers", log)]
+    print(f"{arch} {name}: {max(registers)} registers")
+    assert spilled and max(spilled) == 0 and max(registers) <= REGISTERS
+    assert ".f64" not in ptx
 
 
 def test_kernels_are_compiled_once(tmp_path, monkeypatch):

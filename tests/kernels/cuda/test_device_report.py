@@ -56,7 +56,12 @@ def test_copies_are_what_the_report_says(tmp_path):
     names = re.findall(r"^  ([\w +]+): on the GPU$", text, re.MULTILINE)
     assert names == [
         name.replace("+", " + ")
-        for name in (scenes.UPDATED, "gather+update_deformation", "apply_plasticity+collide_particles+move_particles")
+        for name in (
+            scenes.UPDATED,
+            "collide_grid",
+            "gather+update_deformation",
+            "apply_plasticity+collide_particles+move_particles",
+        )
     ]
     run = scenes.solver(("neo_hookean",), substeps, registry=registry, device=Emulated(tmp_path))
     for _ in range(3):
@@ -64,7 +69,7 @@ def test_copies_are_what_the_report_says(tmp_path):
         run.step(scenes.DT, keep=False)
     up, down = (after - past for after, past in zip(run.residency.moved, before, strict=True))
     assert told(text, "slow", "from") == (["affine", "velocity"], 48)
-    assert told(text, names[2], "to") == (["velocity"], 12)
+    assert told(text, names[3], "to") == (["velocity"], 12)
     size = {name: run.particles.kept(name).nbytes for name in ("affine", "velocity")}
     assert (down, up) == (sum(size.values()), size["velocity"])
     assert 0 <= sum(size.values()) - 48 * run.particles.stride < 1024, "arrays end with room for a group of lanes"
@@ -73,10 +78,12 @@ def test_copies_are_what_the_report_says(tmp_path):
 def test_stages_on_the_grid_are_told_with_bytes_a_node():
     text = explained("explicit_apic", device="auto")
     assert "with device auto, for the law neo_hookean; what is copied is the most that there can be:" in text
+    assert re.search(r"collide_grid: on the GPU\n    on the CPU, with copies of blocks near them, for bodies that move by", text)
+    assert "collide_particles runs on the GPU in between; on the CPU, with mass, position, velocity (28" in text
+    text = explained("separate_bodies", device="auto")
     assert re.search(
-        r"collide_grid: on the CPU.*\n    copies from the GPU grid\.momentum, grid\.velocity \(32 bytes a node\)", text
+        r"collide_bodies: on the CPU.*\n    copies from the GPU grid\.momentum, grid\.velocity \(32 bytes a node\)", text
     )
-    assert "collide_particles runs on the CPU in between where it has something to do, with mass, position, velocity (28" in text
     assert "on the GPU" not in explained("explicit_apic")
 
 
@@ -85,8 +92,8 @@ def test_loops_that_branch_by_knobs_run_there():
     """Of foam all loops, also where momentum stays apart from forces and the grid has a stage by itself."""
     text = explained("continuum_foam", "herschel_bulkley", device="cuda").partition("with device")[2]
     there = re.findall(r"^  ([\w +]+): on the GPU$", text, re.MULTILINE)
-    assert [names.partition(" ")[0] for names in there] == ["rasterize", "update_grid_velocity", "gather"]
-    assert "limit_deformation" in there[2]
+    assert [names.partition(" ")[0] for names in there] == ["rasterize", "update_grid_velocity", "collide_grid", "gather"]
+    assert "limit_deformation" in there[3]
 
 
 @pytest.mark.parametrize(("preset", "words"), [("implicit_apic", "they are implicit"), ("auto", "they are implicit")])

@@ -1,0 +1,261 @@
+"""Bodies and walls as blocks near them see them, in single precision: what contacts on a device are found from.
+
+A pair is a block, of the grid or of particles, and a body or wall in its reach. Its columns hold the body's motion and shape seen
+from the middle of the block, in cells: what is computed from them is small, so that 32 bits lose nothing that matters. They are
+written here in double precision, and a kernel needs no other.
+
+Symbols
+    o       place from the middle of the block, along the axes of the world     cells
+    e       the same in the body's own frame, at the first pose                 cells
+    y       place of the middle in the body's own frame, at the first pose      cells
+    u       place in voxels                                                     voxels
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpm_nodes.kernels.collisions import image_nodes, paths, response, rules, touching
+from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, write_frame
+from mpm_nodes.kernels.collisions.image_nodes import REACH
+from mpm_nodes.kernels.collisions.node_surfaces import HALF_DIAGONAL
+from mpm_nodes.kernels.collisions.rules import OPEN, sample, to_body
+from mpm_nodes.kernels.collisions.wall_contacts import may_touch
+from mpm_nodes.kernels.compile.jit import compiled, part
+from mpm_nodes.kernels.compile.lend import lend_plain, plain
+from mpm_nodes.kernels.compile.parallel import parallel_for
+from mpm_nodes.kernels.level_sets import level_set
+from mpm_nodes.kernels.level_sets.level_set import (
+    ADHESION,
+    BAND,
+    BOX,
+    CAPSULE,
+    FRICTION,
+    KEY_LATTICES,
+    KIND,
+    LEAF,
+    LEAF_OFFSET,
+    LEVEL_SET,
+    PLANE,
+    POSE,
+    RULE,
+    SIZES,
+    SPHERE,
+    TABLE_LOW,
+    TABLE_OFFSET,
+    TABLE_SIZE,
+    VOXEL,
+)
+
+__all__ = ["PAIR_INTEGERS", "PAIR_REALS", "definitions", "mark_grid_blocks", "mark_particle_blocks", "write_pairs"]
+
+# rows of R^T at the first pose, how they change until the end, displacement of the block's middle relative to the body, velocity
+# of the body at the middle [m/s], its derivative along the axes of the body [m/s per cell], friction, adhesion [Pa], a lower bound
+# on the distance of the middle, and the shape
+TURN, TURNS, MOVE, SPEED, SPIN, RUBS, STICKS, AT_MIDDLE, SHAPE = 0, 9, 18, 21, 24, 33, 34, 35, 36
+# of a level set: place in the voxel of the middle, rows of du/de, edge of a voxel [m], band [m]
+IN_VOXEL, TO_VOXELS, VOXEL_SIZE, BAND_SIZE = 36, 39, 48, 49
+PAIR_REALS = 52
+# block, kind of the shape, rule, place among bodies and walls; of a level set the voxel of the middle from the table's first, size
+# of the table in leaves, its first entry, its first leaf; the blocks around the block
+BLOCK, FORM, HOW, WHICH, AT_VOXEL, LEAVES, ENTRY, FIRST_LEAF, AROUND = 0, 1, 2, 3, 4, 7, 10, 11, 12
+PAIR_INTEGERS = 40
+
+
+def definitions() -> str:
+    """Return as C++ what kernels and this package must agree on."""
+    here = globals()
+    columns = "TURN TURNS MOVE SPEED SPIN RUBS STICKS AT_MIDDLE SHAPE IN_VOXEL TO_VOXELS VOXEL_SIZE BAND_SIZE PAIR_REALS".split()
+    columns += "BLOCK FORM HOW WHICH AT_VOXEL LEAVES ENTRY FIRST_LEAF AROUND PAIR_INTEGERS".split()
+    numbers = {name: here[name] for name in columns}
+    for module, names in (
+        (level_set, "LEVEL_SET SPHERE BOX CAPSULE PLANE LEAF PADDED PADDED_VOLUME STEEP"),
+        (rules, "STICKY SLIP SEPARATE OPEN DELETE"),
+        (image_nodes, "GOAL DEEPEST STEEPEST HEAVIER"),
+        (touching, "BEHIND AHEAD SHALLOWEST CLOSE HOLDS SPAN FARTHEST LEAST_FILLED"),
+        (response, "OPPOSITE"),
+        (paths, "MARGIN STEP PUSH BOUNCES LARGEST_SHIFT FASTEST"),
+    ):
+        numbers |= {name: getattr(module, name) for name in names.split()}
+    return "".join(
+        f"#define {name} {value}\n" if isinstance(value, int) else f"#define {name} ({float(value)!r}f)\n"
+        for name, value in numbers.items()
+    )
+
+
+# ---------------------------------------------------------------- which pairs there are
+@compiled(fastmath=False)
+def mark_grid_blocks(coord, motion, walls, bodies, found):
+    """Set the marks, shape (blocks, bodies + 6), uint8, of bodies and walls that nodes of grid blocks may be in contact with.
+
+    Args:
+        coord: Blocks, shape (n, 3).
+        motion: Grid spacing [m]; grid origin in the frame of the bodies, shape (3,) [m].
+        walls: `WallPlanes`.
+        bodies: `Bodies`.
+        found: Written.
+    """
+    h, shift = motion
+    given = (plain(coord), (h, plain(shift)), lend_plain(walls), lend_plain(bodies), plain(found))
+    parallel_for(_mark_grid_block, found.shape[0], given)
+
+
+@part
+def _mark_grid_block(block, coord, motion, walls, bodies, found):
+    h, shift = motion
+    base = (4 * np.int64(coord[block, 0]), 4 * np.int64(coord[block, 1]), 4 * np.int64(coord[block, 2]))
+    middle = (shift[0] + h * (base[0] + 1.5), shift[1] + h * (base[1] + 1.5), shift[2] + h * (base[2] + 1.5))
+    frames, count = (np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32)), len(bodies.real)
+    for b in range(count):
+        found[block, b] = write_frame(frames, np.int64(0), b, np.int64(1), middle, HALF_DIAGONAL, (h, 0.0, REACH), bodies)
+    for side in range(6):
+        found[block, count + side] = int(walls.rules[side]) < OPEN and may_touch(side, base, (h, shift, 0.0), walls)
+
+
+@compiled(fastmath=False)
+def mark_particle_blocks(coord, motion, reach, walls, bodies, found, sides):
+    """Set the marks, shape (blocks, bodies + 1), uint8, of bodies that paths of particles of a block may meet; last, of any wall.
+
+    Args:
+        coord: Blocks, shape (n, 3).
+        motion: Grid spacing [m]; particle origin in the frame of the bodies, shape (3,) [m]; substep [s].
+        reach: Farthest that a particle lies, and moves, from the middle of its block along an axis [cells].
+        walls: `WallPlanes`.
+        bodies: `Bodies`.
+        found: Written.
+        sides: Written: places of the walls from the middle of each block [cells], shape (blocks, 6); infinite where there is none.
+    """
+    h, shift, dt = motion
+    given = (plain(coord), (h, plain(shift), dt), reach, lend_plain(walls), lend_plain(bodies), plain(found), plain(sides))
+    parallel_for(_mark_particle_block, found.shape[0], given)
+
+
+@part
+def _mark_particle_block(block, coord, motion, reach, walls, bodies, found, sides):
+    (h, shift, dt), count = motion, len(bodies.real)
+    middle = (
+        shift[0] + h * (4.0 * coord[block, 0] + 3.5),
+        shift[1] + h * (4.0 * coord[block, 1] + 3.5),
+        shift[2] + h * (4.0 * coord[block, 2] + 3.5),
+    )
+    frames = (np.empty(FRAME_REALS, np.float32), np.empty(FRAME_INTEGERS, np.int32))
+    for b in range(count):
+        touching_at = 1.5 * paths.MARGIN if bodies.integer[b, RULE] != rules.SEPARATE else 0.0
+        found[block, b] = write_frame(frames, np.int64(0), b, np.int64(0), middle, 3.0**0.5 * reach, (h, dt, touching_at), bodies)
+    near = False
+    for side in range(6):
+        centre = middle[0] if side < 2 else (middle[1] if side < 4 else middle[2])
+        place = np.inf if side & 1 else -np.inf
+        if walls.rules[side] != OPEN:
+            place = (walls.box[side & 1, side >> 1] - centre) / h
+        sides[block, side] = place
+        near |= place < reach if side & 1 else place > -reach
+    found[block, count] = near
+
+
+# ---------------------------------------------------------------- what they are
+@compiled(fastmath=False)
+def write_pairs(blocks, which, coord, middle, start, motion, walls, bodies, integers, reals):
+    """Write pairs.
+
+    Args:
+        blocks: Block of each, shape (n,), int64.
+        which: Its body, or the number of bodies and a side, shape (n,), int64.
+        coord: Coordinates of the blocks, shape (m, 3).
+        middle: Place of a block's middle from its first node [cells].
+        start: Which pose comes first: 0 for paths over the substep, 1 for nodes at its end.
+        motion: Grid spacing [m]; origin of the blocks in the frame of the bodies, shape (3,) [m]; substep [s].
+        walls: `WallPlanes`.
+        bodies: `Bodies`, none of which changes its shape in the substep.
+        integers, reals: Written but for `AROUND`, shapes (n, PAIR_INTEGERS), int32, and (n, PAIR_REALS), float32.
+    """
+    h, shift, dt = motion
+    given = (plain(blocks), plain(which), plain(coord), middle, start, (h, plain(shift), dt), lend_plain(walls), lend_plain(bodies))
+    parallel_for(_write_pair, blocks.shape[0], (*given, plain(integers), plain(reals)))
+
+
+@part
+def _write_pair(k, blocks, which, coord, middle, start, motion, walls, bodies, integers, reals):
+    (h, shift, dt), block, b = motion, blocks[k], which[k]
+    x0 = shift[0] + h * (4.0 * coord[block, 0] + middle)
+    x1 = shift[1] + h * (4.0 * coord[block, 1] + middle)
+    x2 = shift[2] + h * (4.0 * coord[block, 2] + middle)
+    integers[k, BLOCK], integers[k, WHICH] = block, b
+    for column in range(PAIR_REALS):
+        reals[k, column] = 0.0
+    if b >= len(bodies.real):
+        _write_wall(k, b - len(bodies.real), (x0, x1, x2), h, walls, integers, reals)
+        return
+    real, p, q, cells = bodies.real, POSE + 12 * start, POSE + 12, 1.0 / h
+    integers[k, FORM], integers[k, HOW] = bodies.integer[b, KIND], bodies.integer[b, RULE]
+    reals[k, RUBS], reals[k, STICKS] = real[b, FRICTION], real[b, ADHESION]
+    y0, y1, y2 = to_body(b, start, x0, x1, x2, real)
+    reals[k, AT_MIDDLE] = sample(b, float(start), y0, y1, y2, bodies)[0] * cells
+    z0, z1, z2 = to_body(b, 1, x0, x1, x2, real)
+    reals[k, MOVE], reals[k, MOVE + 1], reals[k, MOVE + 2] = (z0 - y0) * cells, (z1 - y1) * cells, (z2 - y2) * cells
+    for i in range(3):
+        speed = real[b, q + 9 + i] - real[b, POSE + 9 + i]
+        for j in range(3):
+            reals[k, TURN + 3 * i + j] = real[b, p + 3 * j + i]
+            reals[k, TURNS + 3 * i + j] = real[b, q + 3 * j + i] - real[b, p + 3 * j + i]
+            change = real[b, q + 3 * i + j] - real[b, POSE + 3 * i + j]
+            speed += change * (y0 if j == 0 else (y1 if j == 1 else y2))
+            reals[k, SPIN + 3 * i + j] = change * h / dt
+        reals[k, SPEED + i] = speed / dt
+    if bodies.integer[b, KIND] == LEVEL_SET:
+        _write_level_set(k, b, (y0, y1, y2), h, bodies, integers, reals)
+    else:
+        s = (real[b, SIZES] * cells, real[b, SIZES + 1] * cells, real[b, SIZES + 2] * cells)
+        _write_shape(k, bodies.integer[b, KIND], (y0 * cells, y1 * cells, y2 * cells), s, reals)
+
+
+@part
+def _write_wall(k, side, x, h, walls, integers, reals):
+    """Write a wall, as a plane."""
+    axis, sign = side >> 1, 1.0 - 2.0 * (side & 1)
+    along = x[0] if axis == 0 else (x[1] if axis == 1 else x[2])
+    integers[k, FORM], integers[k, HOW] = PLANE, int(walls.rules[side])
+    reals[k, RUBS], reals[k, SPEED + axis], reals[k, TURN + 3 + axis] = walls.rules[6], walls.rules[7 + side], sign
+    reals[k, SHAPE] = sign * (along - walls.box[side & 1, axis]) / h
+
+
+@part
+def _write_shape(k, kind, y, s, reals):
+    """Write an analytic shape; what is squared is squared here, and distances from faces are taken here.
+
+    | shape | columns |
+    |---|---|
+    | plane | y1 |
+    | sphere | y, its square less that of the radius, radius |
+    | capsule | y0, y1 from the upper centre, y2, y1 from the lower one, radius, y0^2 + y2^2 - radius^2, squares of the two |
+    | box | y - s, - y - s, sum of s |
+    """
+    (y0, y1, y2), (s0, s1, s2) = y, s
+    if kind == PLANE:
+        reals[k, SHAPE] = y1
+    elif kind == BOX:
+        reals[k, SHAPE], reals[k, SHAPE + 1], reals[k, SHAPE + 2] = y0 - s0, y1 - s1, y2 - s2
+        reals[k, SHAPE + 3], reals[k, SHAPE + 4], reals[k, SHAPE + 5] = -y0 - s0, -y1 - s1, -y2 - s2
+    else:
+        low = y1 + s1 if kind == CAPSULE else y1
+        high = y1 - s1 if kind == CAPSULE else y1
+        reals[k, SHAPE], reals[k, SHAPE + 1], reals[k, SHAPE + 2], reals[k, SHAPE + 3] = y0, high, y2, low
+        reals[k, SHAPE + 4], reals[k, SHAPE + 5] = s0, y0 * y0 + y2 * y2 - s0 * s0
+        reals[k, SHAPE + 6], reals[k, SHAPE + 7] = high * high, low * low
+        if kind == SPHERE:
+            reals[k, SHAPE + 5], reals[k, SHAPE + 6] = y0 * y0 + y1 * y1 + y2 * y2 - s0 * s0, 0.0
+
+
+@part
+def _write_level_set(k, b, y, h, bodies, integers, reals):
+    ints, to_voxel, lattice = bodies.lattice_integer, bodies.lattice_real, bodies.integer[b, KEY_LATTICES]
+    for i in range(3):
+        u = to_voxel[lattice, 4 * i] * y[0] + to_voxel[lattice, 4 * i + 1] * y[1] + to_voxel[lattice, 4 * i + 2] * y[2]
+        u += to_voxel[lattice, 4 * i + 3] - LEAF * ints[lattice, TABLE_LOW + i]
+        voxel = np.floor(u)
+        integers[k, AT_VOXEL + i], integers[k, LEAVES + i] = int(voxel), ints[lattice, TABLE_SIZE + i]
+        reals[k, IN_VOXEL + i] = u - voxel
+        for j in range(3):
+            reals[k, TO_VOXELS + 3 * i + j] = to_voxel[lattice, 4 * i + j] * h
+    integers[k, ENTRY], integers[k, FIRST_LEAF] = ints[lattice, TABLE_OFFSET], ints[lattice, LEAF_OFFSET]
+    reals[k, VOXEL_SIZE], reals[k, BAND_SIZE] = to_voxel[lattice, VOXEL], to_voxel[lattice, BAND]
