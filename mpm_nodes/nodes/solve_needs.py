@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from typing import Any
 
-from mpm_nodes.data import BIRTH, GraphSettings, MpmNodesError, WallRule
+from mpm_nodes.data import BIRTH, GraphSettings, Material, MpmNodesError, WallRule
 from mpm_nodes.graph.declare.decorators import PreflightContext
 from mpm_nodes.graph.plan.preflight import UNKNOWN, free_memory, in_words
 from mpm_nodes.graph.time.clock import Clock
@@ -101,6 +102,7 @@ def expected(told: PreflightContext) -> dict[str, Any]:
     mean = int(min(told.mean("sources") + told.mean("emitters") + poured, 2.0**62))
     particles = int(min(particles + streamed, 2.0**62))
     memory = int(particles * each) + BYTES_ALWAYS
+    materials = [body.material for body in bodies]
     if told.ranks > 1:
         if told.inputs.get("active"):
             raise MpmNodesError(MASKED_RANKS)
@@ -109,11 +111,7 @@ def expected(told: PreflightContext) -> dict[str, Any]:
         warnings += _shared(told.knobs["substeps"], WallRule.PERIODIC in sides)
         memory = int(particles * scale * (BYTES / told.ranks + GATHERED)) + BYTES_ALWAYS
     if told.knobs["device"] is ComputeDevice.CUDA:
-        from mpm_nodes.kernels.cuda.device import open_device
-        from mpm_nodes.solver.device.choice import refuse_large
-
-        refuse_large(open_device(), particles)
-    materials = [body.material for body in bodies]
+        _refuse_on_gpu(told, materials, particles)
     known = not matter["untold"] and matter["columns"] is not None
     columns = None
     if known:
@@ -136,6 +134,24 @@ def expected(told: PreflightContext) -> dict[str, Any]:
         "tells_forces": int(told.knobs["contact_forces"]),
         UNKNOWN: unsure,
     }
+
+
+def _refuse_on_gpu(told: PreflightContext, materials: Sequence[Material], particles: int) -> None:
+    """Refuse a solve that cannot run on a GPU as far as the graph tells, or has no room there."""
+    import numpy as np
+
+    from mpm_nodes.kernels.cuda.device import open_device
+    from mpm_nodes.physics import with_further
+    from mpm_nodes.solver.coefficients import tabled_law
+    from mpm_nodes.solver.device.choice import refuse, refuse_large
+    from mpm_nodes.solver.program import programs_of
+
+    laws = [tabled_law(material) for material in with_further(materials)]
+    state, inputs = (tuple(dict.fromkeys(name for law in laws for name in getattr(law, of))) for of in ("state", "inputs"))
+    programs = programs_of(told.knobs["substeps"], state, fuse=True, law_inputs=inputs)
+    dtype = np.float32 if told.knobs["precision"] is Precision.SINGLE else np.float64
+    refuse(programs, laws, dtype, several=told.ranks > 1)
+    refuse_large(open_device(), particles)
 
 
 def _refuse_untold(told: PreflightContext) -> None:

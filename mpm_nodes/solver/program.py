@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from mpm_nodes.data import ATTRIBUTES, Kernel, domain_named
 from mpm_nodes.graph.declare.registry import Registry
 from mpm_nodes.graph.document.substep_document import Substeps
-from mpm_nodes.graph.plan.fusion import FusedStage, fused
+from mpm_nodes.graph.plan.fusion import FusedStage, by_fragments, fused
 from mpm_nodes.graph.plan.hazards import Array
 from mpm_nodes.graph.plan.substeps import SubstepPlan, is_implicit, plan_substeps, resolve
 from mpm_nodes.kernels.transfers.weights import DRIFT_LIMIT, reach
-from mpm_nodes.solver.shared_loops import shared_loop
+from mpm_nodes.solver.shared_loops import SharedLoop, shared_loop
 from mpm_nodes.solver.state import LIMITING
 
 __all__ = ["Program", "programs_of"]
@@ -42,6 +43,11 @@ class Program:
     lasting: bool
     grid_is_empty: tuple[bool, ...]
     implicit: bool
+
+    @cached_property
+    def on_device(self) -> SubstepPlan:
+        """The plan that runs on a device, which has kernels for fragments: single stages run by theirs, too."""
+        return by_fragments(self.plan, lambda run: SharedLoop(run.members))
 
 
 def programs_of(

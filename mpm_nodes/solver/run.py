@@ -339,7 +339,8 @@ class SubstepSolver:
         self.candidates.program = self.candidates.programs[index]
         mine = f"{index} "
         memories = {key.removeprefix(mine): each for key, each in self.memory.memories.items() if key.startswith(mine)}
-        self._dispatch = self.program.plan.bind(self.stores, self.step_context, memories)
+        plan = self.program.plan if self.residency is None else self.program.on_device
+        self._dispatch = plan.bind(self.stores, self.step_context, memories)
         self.step_context.limits = tuple((limit, call) for limit, call, _ in self._dispatch.limits)
 
     @compiled_in_two

@@ -136,6 +136,13 @@ class ParticleStore(Store):
         with contextlib.nullcontext() if self.residency is None else self.residency.reading():
             return self.array(name)
 
+    def clear(self, name: str) -> None:
+        """Set an attribute of all particles to zero."""
+        if self.residency is None:
+            self.array(name)[:] = 0
+        else:
+            self.residency.cleared(self.kept(name))
+
     def mean(self, name: str) -> float:
         """Return the mean of an attribute with one number a particle, 0 without particles."""
         if not self.count:

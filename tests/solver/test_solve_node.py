@@ -292,6 +292,17 @@ def test_a_cell_size_that_needs_more_memory_than_there_is_is_refused_before_the_
     assert "of memory" in message and "are free" in message and f"raise settings.cell_size (now {cell_size:g} m" in message
 
 
+@pytest.mark.parametrize(("knobs", "says"), [
+    ({"substeps": "implicit_apic"}, "they are implicit"),
+    ({"substeps": "auto"}, "they are implicit"),
+    ({"precision": "double"}, "double precision runs on the CPU only"),
+])  # fmt: skip
+def test_what_cannot_run_on_a_gpu_is_refused_before_the_run(knobs, says):
+    """The graph knows it, whether there is a GPU or not."""
+    with pytest.raises(MpmNodesError, match=rf"sim.*solve\.device: .*{says}"):
+        estimate(plan_graph(shot(device="cuda", **knobs)), 1)
+
+
 def test_unknown_substep_settings_are_refused_before_the_run():
     """A misspelt parameter names its place and the nearest ones."""
     graph = shot()

@@ -19,7 +19,7 @@ from typing import Any
 from mpm_nodes.graph.plan.hazards import Array
 from mpm_nodes.graph.plan.substeps import PlannedStage, SubstepPlan
 
-__all__ = ["FusedStage", "StageRun", "arguments_of", "fragments_of", "fused", "runs_of"]
+__all__ = ["FusedStage", "StageRun", "arguments_of", "by_fragments", "fragments_of", "fused", "runs_of"]
 
 ARGUMENTS = ("particles", "grid", "colliders", "energy", "step")
 POSITION = ("particles", "position")
@@ -84,6 +84,18 @@ def fused(plan: SubstepPlan, compose: Callable[[StageRun, SubstepPlan], Callable
     for run in runs_of(plan):
         stages.append(_fused_stage(run, compose(run, plan)) if run.is_shared else run.members[0])
     return replace(plan, stages=tuple(stages))
+
+
+def by_fragments(plan: SubstepPlan, compose: Callable[[StageRun], Callable[..., None]]) -> SubstepPlan:
+    """Return the plan with every single stage whose fragments loop replaced by a call made of these; `compose` as for `fused`."""
+
+    def called(planned: PlannedStage, place: int) -> PlannedStage:
+        if isinstance(planned, FusedStage) or _no_start(planned):
+            return planned
+        run = StageRun((planned,), place, "")
+        return _fused_stage(run, compose(run))
+
+    return replace(plan, stages=tuple(called(planned, place) for place, planned in enumerate(plan.stages)))
 
 
 def runs_of(plan: SubstepPlan) -> Iterator[StageRun]:

@@ -80,7 +80,7 @@ def refuse(programs: Sequence[Any], laws: Sequence[Any], dtype: Any, *, several:
     for program in programs:
         others = {name for planned in program.unfused.stages for name in planned.domains} - {"particles", "grid", "colliders"}
         found = "they are implicit" if program.implicit else f"they solve for {', '.join(sorted(others))}" if others else ""
-        found = found or next(iter(obstacles(program.plan, laws)), "")
+        found = found or next(iter(obstacles(program.on_device, laws)), "")
         if found:
             raise MpmNodesError(f"solve.device: these substeps do not run on a GPU yet: {found}; set device to cpu")
 
@@ -118,11 +118,13 @@ def device_kernel(loop: SharedLoop, law: Any, table: Mapping[str, Any], factors:
 
 
 def obstacles(plan: SubstepPlan, laws: Sequence[Any]) -> list[str]:
-    """Return why loops between particles and grid cannot run on a GPU; other stages may run on the CPU in between."""
+    """Return why loops of a device's plan between particles and grid cannot run; other stages may run on the CPU in between."""
     found = []
     for planned in plan.stages:
-        loop = planned.function if isinstance(planned.function, SharedLoop) else SharedLoop((planned,))
-        if not any(isinstance(f, (Gather, Scatter)) for member in loop.members for f in fragments_of(member)):
+        loop = planned.function
+        if not isinstance(loop, SharedLoop) or not any(
+            isinstance(f, (Gather, Scatter)) for member in loop.members for f in fragments_of(member)
+        ):
             continue
         for law in laws:
             try:

@@ -19,7 +19,7 @@ from mpm_nodes.solver.device.choice import device_kernel, refuse
 from mpm_nodes.solver.device.contacts import ELSEWHERE
 from mpm_nodes.solver.loop_sections import LOOPS
 from mpm_nodes.solver.program import Program
-from mpm_nodes.solver.shared_loops import alone, shared_loop
+from mpm_nodes.solver.shared_loops import shared_loop
 
 __all__ = ["on_device", "refusal"]
 
@@ -82,8 +82,6 @@ class _SidedRun:
             self.touches, self.writes = _kept(run.members[0].reads | run.members[0].writes), _kept(run.members[0].writes)
             return
         self.because = "" if any(isinstance(f, LOOPS) for f in brought) else "it has no loop over particles"
-        if not self.because and not run.is_shared and alone.__name__ not in run.members[0].function.__code__.co_names:
-            self.because = "it shares no loop here, and its own is one of the CPU"
         if not self.because:
             try:
                 kernel = device_kernel(self.loop, law, self.fields)

@@ -114,7 +114,7 @@ def leave(particles: ParticleStore, grid: GridStore, step: StepContext) -> None:
     """Clear what is told of fields where it is looked at from outside."""
     if step.keep:
         grid.clear("room")
-        particles.rows("room")[:] = 0
+        particles.clear("room")
 
 
 def tell(step: StepContext, densest: float, crowded: float) -> None:

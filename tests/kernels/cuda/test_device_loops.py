@@ -55,6 +55,24 @@ def test_laws_move_as_on_the_cpu(laws, device_folder):
     assert device.launches["divide_by_mass"] == 6
 
 
+def test_single_stages_move_as_on_the_cpu(device_folder):
+    """Without fusion every stage that loops over particles has a kernel of its own, and nothing is copied between them."""
+    device = Emulated(device_folder)
+    here, there = (scenes.solver(scenes.MIXED, fuse=False, **each) for each in ({}, {"device": device}))
+    allowed = scenes.rounding(here, 4, scenes.DT)
+    for number in range(4):
+        for run in (here, there):
+            run.step(scenes.DT, keep=number == 3)
+        if number == 1:
+            before = list(there.residency.moved)
+    assert there.residency.moved == before
+    check(scenes.attributes(here), scenes.attributes(there), allowed)
+    of_all = {"rasterize", "add_stress_forces", "gather", "move_particles"}
+    of_laws = {"compute_stress": 2, "update_deformation": 2, "apply_plasticity": 1}
+    assert of_all | set(of_laws) < set(scenes.names(there))
+    assert device.launches["particles"] == 4 * (len(of_all) + sum(of_laws.values()))
+
+
 @pytest.mark.parametrize("scene", [name for name in scenes.SCENES if name != "free"])
 def test_what_comes_between_loops_is_seen_on_both_sides(scene, device_folder):
     """Bodies, walls, a stream and a deleting side run on the CPU between loops: no value is stale on either side."""

@@ -32,11 +32,11 @@ def slow_down(
     particles.pack("velocity", particles.unpack("velocity") / (1.0 + 1e-3 * turns))
 
 
-def with_slow_down():
-    """explicit_apic with a stage of the user's that runs on the CPU."""
+def with_slow_down(after):
+    """explicit_apic with a stage of the user's that runs on the CPU, behind another."""
     shared = registries.default()
     registry = Registry([*shared, slow_down.declaration], shared.presets)
-    edits = [{"insert": "slow", "after": "update_deformation", "type": "slow_down"}]
+    edits = [{"insert": "slow", "after": after, "type": "slow_down"}]
     return resolve({"preset": "explicit_apic", "edits": edits}, registry), registry
 
 
@@ -48,28 +48,32 @@ def told(text: str, name: str, way: str) -> tuple[list[str], int]:
 
 
 @needs_compiler
-def test_copies_are_what_the_report_says(tmp_path):
-    """Of a user's stage between loops: the columns that it declares, once down, and what it writes up again."""
-    substeps, registry = with_slow_down()
+@pytest.mark.parametrize(
+    ("loops", "back"),
+    [
+        ([scenes.UPDATED, "gather", scenes.DEFORMED], (["deformation", "velocity"], 48)),
+        ([scenes.UPDATED, "gather+update_deformation", "apply_plasticity+collide_particles+move_particles"], (["velocity"], 12)),
+    ],
+)
+def test_copies_are_what_the_report_says(tmp_path, loops, back):
+    """Of a user's stage between loops: the columns that it declares, once down, and what it writes up again.
+
+    Also where it parts the gather from all that reads what it took: that has a kernel of its own then. `follow_density` may change
+    the deformation, but has no liquid here.
+    """
+    substeps, registry = with_slow_down(loops[1].rpartition("+")[2])
     text = explained(substeps, device="cuda")
     assert "slow: on the CPU, since it has no loop over particles\n" in text
     names = re.findall(r"^  ([\w +]+): on the GPU$", text, re.MULTILINE)
-    assert names == [
-        name.replace("+", " + ")
-        for name in (
-            scenes.UPDATED,
-            "collide_grid",
-            "gather+update_deformation",
-            "apply_plasticity+collide_particles+move_particles",
-        )
-    ]
+    grid, taken, deformed = (loop.replace("+", " + ") for loop in loops)
+    assert names == [grid, "collide_grid", taken, deformed]
     run = scenes.solver(("neo_hookean",), substeps, registry=registry, device=Emulated(tmp_path))
     for _ in range(3):
         before = list(run.residency.moved)
         run.step(scenes.DT, keep=False)
     up, down = (after - past for after, past in zip(run.residency.moved, before, strict=True))
     assert told(text, "slow", "from") == (["affine", "velocity"], 48)
-    assert told(text, names[3], "to") == (["velocity"], 12)
+    assert told(text, deformed, "to") == back
     size = {name: run.particles.kept(name).nbytes for name in ("affine", "velocity")}
     assert (down, up) == (sum(size.values()), size["velocity"])
     assert 0 <= sum(size.values()) - 48 * run.particles.stride < 1024, "arrays end with room for a group of lanes"
