@@ -22,6 +22,7 @@ from mpm_nodes.data import (
     Many,
     Metres,
     MetresPerSecondSquared,
+    Moment,
     Particles,
     Previous,
     Range,
@@ -209,6 +210,8 @@ def solve(
         knobs |= {"wall_low": wall_low, "wall_high": wall_high, "wall_friction": wall_friction}
         surround(solver, ambient)
         push(solver, named(forces, ctx.wired.get("forces", ())))
+        if solver.residency is not None and forces and not solver.substeps_done:
+            _tell_slow_forces(solver, ctx, clock.over(ctx.frame), forces)
         refuse_unknown_attributes("solve.drains", drains, solver.particles.names)
         refuse_unknown_attributes("solve.updates", updates, solver.particles.names)
         solver.step_context.updates = named(updates, ctx.wired.get("updates", ()))
@@ -233,6 +236,15 @@ def _bodies_of(solver: Any, clock: Clock, frame: int) -> RigidMotion:
     bodies = solver.stores.get("rigid_bodies")
     poses = {} if bodies is None else bodies.over_the_frame()
     return RigidMotion(poses, (clock.seconds(frame - 1), clock.seconds(frame)), forces_by_name(solver.step_context.report, frame))
+
+
+def _tell_slow_forces(solver: Any, ctx: FrameContext, clock: FrameClock, forces: Many[BodyForce]) -> None:
+    """Tell why a GPU does not push by forces, where it does not."""
+    from mpm_nodes.solver.forces import push_obstacle
+
+    because = push_obstacle(solver.particles, forces, Moment(clock.frame_at(clock.begin), clock.begin, clock.end - clock.begin))
+    if because:
+        ctx.report("note", where="forces", message=f"forces push on the CPU, with copies in every substep: {because}")
 
 
 def _advance_frame(

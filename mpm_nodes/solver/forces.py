@@ -9,13 +9,15 @@ import numpy as np
 
 from mpm_nodes.data import BodyForce, Moment, MpmNodesError, attachments_of
 from mpm_nodes.graph.time import keys
+from mpm_nodes.kernels.cuda.trace import TraceError
 from mpm_nodes.kernels.fields import exposure, pushing
 from mpm_nodes.kernels.transfers.binning import pack_coord
 from mpm_nodes.solver.blocks import wrapped
+from mpm_nodes.solver.device.forces import DeviceForces, columns_read, push_kernel
 from mpm_nodes.solver.field_programs import FieldProgram, changes, program_of_fields, rows_of
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["Delivered", "block_centres", "placement_of", "push_particles", "turns"]
+__all__ = ["Delivered", "block_centres", "kernel_of", "placement_of", "push_obstacle", "push_particles", "turns"]
 
 
 class Delivered(NamedTuple):
@@ -55,18 +57,64 @@ def push_particles(
         MpmNodesError: What a force gives is not finite.
     """
     table, ranges = _table(forces, moment), particles.ranges
-    told = np.empty((len(ranges), 4 * len(forces) + 4))
+    told = _pushed_on_device(particles, table, dt)
+    if told is None:
+        told = np.empty((len(ranges), 4 * len(forces) + 4))
+        _push_here(particles, forces, table, moment, dt, told)
+    given, strongest = told[:, : 4 * len(forces)].sum(axis=0).reshape(-1, 4), told[:, 4 * len(forces)].max(initial=0.0)
+    for force, row in zip(forces, given, strict=True):
+        if not np.isfinite(row).all():
+            raise MpmNodesError(f"force {force.name}: is not finite where there is matter; look at its fields")
+    return [Delivered((float(x), float(y), float(z)), float(work)) for x, y, z, work in given], float(np.sqrt(strongest))
+
+
+def _pushed_on_device(particles: ParticleStore, table: _Table, dt: float) -> np.ndarray | None:
+    """Let a device push, and return what it tells, shape (1, numbers); None where there is none, or it has no kernel for forces."""
+    if particles.residency is None:
+        return None
+    forces = particles.bound.get(DeviceForces)
+    if forces is None:
+        forces = particles.bound[DeviceForces] = DeviceForces(particles, block_centres(particles))
+    try:
+        found: np.ndarray = forces.push(table.program, table.rows.ravel(), table.most, dt)[None]
+    except TraceError:
+        return None  # `push_obstacle` says why
+    return found
+
+
+def kernel_of(forces: Sequence[BodyForce], moment: Moment) -> str:
+    """Return the kernel of a device for forces at a moment.
+
+    Raises:
+        TraceError: It has none.
+    """
+    table = _table(forces, moment)
+    return push_kernel(tuple(table.program.operations.tolist()), tuple(table.rows.ravel().tolist()), table.program.attributes)
+
+
+def push_obstacle(particles: ParticleStore, forces: Sequence[BodyForce], moment: Moment) -> str:
+    """Return why a device does not push by forces, "" where it does."""
+    pressing = [force for force in forces if force.attachment is None]
+    if len(pressing) < len(forces):
+        return "springs of attachments pull on the CPU"
+    try:
+        columns_read(particles, _table(pressing, moment).program.attributes)
+        kernel_of(pressing, moment)
+    except TraceError as error:
+        return str(error)
+    return ""
+
+
+def _push_here(
+    particles: ParticleStore, forces: Sequence[BodyForce], table: _Table, moment: Moment, dt: float, told: np.ndarray
+) -> None:
+    """Push on the CPU."""
+    ranges = particles.ranges
     surface = any(force.surface for force in forces)
     cloud = placement_of(particles), particles.array("velocity"), particles.array("mass")
     where, rows = (ranges, block_centres(particles)), (table.rows.ravel(), table.most)
     program = table.program.with_own(rows_of(particles, moment), particles.count)
     pushing.push(cloud, _matter(particles, surface), where, program, rows, dt, told)
-    given = told[:, :-4].sum(axis=0).reshape(-1, 4)
-    for force, row in zip(forces, given, strict=True):
-        if not np.isfinite(row).all():
-            raise MpmNodesError(f"force {force.name}: is not finite where there is matter; look at its fields")
-    strongest = float(np.sqrt(told[:, -4].max(initial=0.0)))
-    return [Delivered((float(x), float(y), float(z)), float(work)) for x, y, z, work in given], strongest
 
 
 def _matter(particles: ParticleStore, surface: bool) -> tuple[np.ndarray, float, np.ndarray, np.ndarray, np.ndarray]:

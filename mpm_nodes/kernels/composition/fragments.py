@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-__all__ = ["Fragment", "Gather", "Idle", "Lanes", "Measure", "Nodes", "OwnLoops", "Removal", "Rounds", "Run", "Scatter"]
+__all__ = ["Fragment", "Gather", "Idle", "Lanes", "Measure", "Nodes", "OnDevice", "OwnLoops", "Removal", "Rounds", "Run", "Scatter"]
 
 STATE = "state"
 SCALED, BARE, VISCOSITY = "coefficients", "bare_coefficients", "material_viscosity"
@@ -295,9 +295,11 @@ class Idle(Fragment):
 
     Attributes:
         idle: Called with the stage's own arguments before the *; the stage is called where it returns False.
+        but: Where it has kernels of its own for devices, what of it runs on the CPU all the same, in words.
     """
 
     idle: Callable[..., bool]
+    but: str = ""
 
 
 @dataclass(frozen=True)
@@ -315,6 +317,19 @@ class Measure(Fragment):
     lanes: Lanes
     takes: tuple[str, ...]
     keep: Callable[..., None]
+
+
+@dataclass(frozen=True)
+class OnDevice(Fragment):
+    """Says that a stage has kernels of its own for devices.
+
+    Attributes:
+        but: What of it runs on the CPU all the same, in words.
+    """
+
+    joins: ClassVar[bool] = False
+
+    but: str
 
 
 @dataclass(frozen=True)

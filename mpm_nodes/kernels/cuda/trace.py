@@ -12,6 +12,9 @@ other form. The text is the same for CUDA, HIP and a CPU's compiler.
 | `any_lane(mask)`, `all_lanes(mask)` | true, false: the guarded path is taken |
 | a loop | its rounds, one after another |
 
+Functions of kernels that are plain Python with branches (`@part`) are traced by `branching`: each is run once for every way through
+it, and the results are chosen by the masks that it branched by. `min`, `max` and `math` are those of symbols there.
+
 What `any_lane` guards may be computed for every particle, but it is long. So what is needed only where the guard's mask holds (all
 uses choose it by that mask, `select(mask, new, old)`) is computed inside `if (mask)`, and the same where a mask of `all_lanes`
 does not hold. This follows from the graph alone, since operations have no side effects: a group of threads that needs no singular
@@ -20,8 +23,11 @@ values jumps over them, as a group of lanes does.
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
+import threading
+import types
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -30,7 +36,7 @@ import numpy as np
 
 from mpm_nodes.data import MpmNodesError
 
-__all__ = ["Symbol", "TraceError", "named", "statements"]
+__all__ = ["Symbol", "TraceError", "branching", "named", "statements"]
 
 _INFIX = {
     "add": "+",
@@ -47,7 +53,7 @@ _INFIX = {
     "logical_or": "||",
 }
 _PREFIX = {"negative": "-", "logical_not": "!"}
-_CALLS = {"absolute": "fabs", "sqrt": "sqrt", "exp": "exp", "log": "log", "rint": "rint", "copysign": "copysign"}
+_CALLS = {"absolute": "fabs", "sqrt": "sqrt", "exp": "exp", "log": "log", "rint": "rint", "copysign": "copysign", "cos": "cos"}
 _COMMUTE = {"add", "multiply", "equal", "not_equal", "logical_and", "logical_or"}
 _MASKS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or", "logical_not"}
 _OF_MASKS = {"logical_and", "logical_or", "logical_not"}
@@ -96,12 +102,17 @@ class Symbol:
         return made
 
     def __bool__(self) -> bool:
+        if _ways.open:
+            return _ways.open[-1].taken_by(self)
         raise TraceError("a branch on a value of particles: write select(mask, a, b), and guard a slow path with any_lane(mask)")
 
     def __float__(self) -> float:
         raise TraceError(
             "a value of particles is made a Python number: only operations of mpm_nodes.kernels.lanes have a device form"
         )
+
+    def __int__(self) -> int:
+        raise TraceError("a value of particles is made an integer, which has no device form")
 
     __hash__ = object.__hash__
 
@@ -147,6 +158,98 @@ _define("__abs__", "absolute", unary=True)
 def named(text: str, mask: bool = False) -> Symbol:
     """Return a symbol for a value that C++ has already, under the name or expression `text`."""
     return Symbol._made("name", (), mask, text)
+
+
+# ---------------------------------------------------------------- branches
+class _Way:
+    """One way through a function: what was decided at each branch, first as `decisions` say and then that its mask holds."""
+
+    def __init__(self, decisions: Sequence[bool]) -> None:
+        self.decisions, self.masks = list(decisions), list[Symbol]()
+
+    def taken_by(self, mask: Symbol) -> bool:
+        """Return whether the mask of the next branch holds."""
+        if len(self.masks) == len(self.decisions):
+            self.decisions.append(True)
+        self.masks.append(mask)
+        return self.decisions[len(self.masks) - 1]
+
+
+class _Ways(threading.local):
+    """Those through the functions that a thread is tracing, the innermost last."""
+
+    def __init__(self) -> None:
+        self.open: list[_Way] = []
+
+
+_ways = _Ways()
+WAYS = 64
+"""Ways through one function at most."""
+
+
+class _Math:
+    """What `math` is to a traced function."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in ("sqrt", "exp", "log", "cos", "copysign"):
+            raise TraceError(f"math.{name} has no device form")
+        return lambda *given: _applied(name, *given)
+
+
+def _extremum(better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    return lambda *given: functools.reduce(lambda a, b: _either(better(b, a), b, a), given)
+
+
+_NAMES = {"min": _extremum(lambda a, b: a < b), "max": _extremum(lambda a, b: a > b), "math": _Math()}
+
+
+@functools.cache
+def branching(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of kernels as one that takes symbols: it may branch by them, and so may the functions that it calls.
+
+    One that changes what it is given must not branch by symbols itself: it would be changed on every way.
+
+    Raises:
+        TraceError: When it is called, and does something that has no device form.
+    """
+    plain: types.FunctionType = getattr(function, "py_func", function)  # type: ignore[assignment]
+    called = {name: plain.__globals__.get(name) for name in plain.__code__.co_names}
+    own = {name: branching(each) for name, each in called.items() if hasattr(each, "py_func")}
+    body = types.FunctionType(plain.__code__, {**plain.__globals__, **_NAMES, **own}, plain.__name__, plain.__defaults__)
+
+    def traced(*given: Any) -> Any:
+        ends: list[tuple[_Way, Any]] = []
+        decisions: list[bool] | None = []
+        while decisions is not None:
+            if len(ends) == WAYS:
+                raise TraceError(f"{plain.__name__} branches more often than device forms may")
+            way = _Way(decisions)
+            _ways.open.append(way)
+            try:
+                ends.append((way, body(*given)))
+            finally:
+                _ways.open.pop()
+            last = max((n for n, holds in enumerate(way.decisions) if holds), default=-1)
+            decisions = [*way.decisions[:last], False] if last >= 0 else None
+        return _merged(ends, 0)
+
+    return traced
+
+
+def _merged(ends: Sequence[tuple[_Way, Any]], branch: int) -> Any:
+    """Return the results of all ways as one."""
+    if len(ends) == 1:
+        return ends[0][1]
+    both = ([end for end in ends if end[0].decisions[branch] is holds] for holds in (True, False))
+    return _either(ends[0][0].masks[branch], *(_merged(side, branch + 1) for side in both))
+
+
+def _either(mask: Any, a: Any, b: Any) -> Any:
+    if not isinstance(mask, Symbol):
+        return a if mask else b
+    if isinstance(a, tuple):
+        return tuple(_either(mask, *pair) for pair in zip(a, b, strict=True))
+    return a if a is b else _applied("where", mask, a, b)
 
 
 # ---------------------------------------------------------------- the graph

@@ -31,7 +31,7 @@ from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.fields.exposure import open_area, thinnest
 from mpm_nodes.kernels.fields.programs import fill_own, run_at
 
-__all__ = ["ACCELERATION", "DRAG", "QUADRATIC_DRAG", "SURFACE_DRAG", "push"]
+__all__ = ["ACCELERATION", "DRAG", "QUADRATIC_DRAG", "SURFACE_DRAG", "kick", "push"]
 
 ACCELERATION, DRAG, QUADRATIC_DRAG, SURFACE_DRAG = 0, 1, 2, 3
 """Kinds of forces."""
@@ -83,12 +83,34 @@ def _drawn(force, n, velocity, registers, size, thick, volume):
 
 
 @part
+def kick(forces, m, now, registers, dt, lying, given):
+    """Return the velocity of a particle after all forces, and the square of the largest acceleration; add what each gave."""
+    table, most, count = forces
+    thick, volume, size = lying[4], lying[5], lying[6]
+    u = v = w = drawn = 0.0
+    for n in range(count):
+        value = table[3 * n + 1]
+        if table[3 * n] == ACCELERATION:
+            u, v, w = u + registers[3 * value], v + registers[3 * value + 1], w + registers[3 * value + 2]
+        else:
+            drawn = max(drawn, _drawn(table, n, now, registers, size, thick, volume))
+        then = _kick(table, n, now, registers, dt, most[n], lying)
+        given[4 * n + 0] += m * (then[0] - now[0])
+        given[4 * n + 1] += m * (then[1] - now[1])
+        given[4 * n + 2] += m * (then[2] - now[2])
+        energy = then[0] * then[0] + then[1] * then[1] + then[2] * then[2]
+        given[4 * n + 3] += 0.5 * m * (energy - now[0] * now[0] - now[1] * now[1] - now[2] * now[2])
+        now = then
+    return now, max(u * u + v * v + w * w, drawn * drawn)
+
+
+@part
 def _push_at(k, cloud, matter, where, program, forces, dt, work):
     (offset, stride, cell), velocity, mass = cloud
     ranges, corners = where
     scratch, told = work
     operations, rows, uniform, numbers, grids, own = program
-    table, most, count = forces
+    count = forces[2]
     block, registers, given = ranges[k, 2], plain(scratch[k]), plain(told[k])
     volume, size, samples, around, homes = matter
     home = homes[block]
@@ -107,21 +129,8 @@ def _push_at(k, cloud, matter, where, program, forces, dt, work):
         thick = float(volume[p]) / (m * size)
         now = float(velocity[p]), float(velocity[stride + p]), float(velocity[2 * stride + p])
         lying = home, place, around, samples, thick, float(volume[p]), size
-        u = v = w = drawn = 0.0
-        for n in range(count):
-            value = table[3 * n + 1]
-            if table[3 * n] == ACCELERATION:
-                u, v, w = u + registers[3 * value], v + registers[3 * value + 1], w + registers[3 * value + 2]
-            else:
-                drawn = max(drawn, _drawn(table, n, now, registers, size, thick, float(volume[p])))
-            then = _kick(table, n, now, registers, dt, most[n], lying)
-            given[4 * n + 0] += m * (then[0] - now[0])
-            given[4 * n + 1] += m * (then[1] - now[1])
-            given[4 * n + 2] += m * (then[2] - now[2])
-            energy = then[0] * then[0] + then[1] * then[1] + then[2] * then[2]
-            given[4 * n + 3] += 0.5 * m * (energy - now[0] * now[0] - now[1] * now[1] - now[2] * now[2])
-            now = then
-        strongest = max(strongest, u * u + v * v + w * w, drawn * drawn)
+        now, largest = kick(forces, m, now, registers, dt, lying, given)
+        strongest = max(strongest, largest)
         if dt > 0.0:
             velocity[p], velocity[stride + p], velocity[2 * stride + p] = now[0], now[1], now[2]
     given[4 * count] = strongest

@@ -21,7 +21,10 @@ from mpm_nodes.solver.device.residency import Device, Residency
 
 __all__ = ["ELSEWHERE", "DeviceContacts", "SummedContacts", "kernels", "on_host_because"]
 
-ELSEWHERE = "bodies that move by themselves or change their shape, plates that keep their sides apart, painted friction"
+ELSEWHERE = (
+    "bodies that move by themselves or change their shape, plates that keep their sides apart and painted friction, "
+    "in the blocks near them"
+)
 """Where contacts are found on the CPU, as reports tell it; `on_host_because` decides."""
 MIDDLE_OF_NODES, MIDDLE_OF_PARTICLES = 1.5, 3.5
 """Place of the middle of a block from its first node [cells]."""

@@ -12,11 +12,10 @@ from mpm_nodes.graph.plan.fusion import StageRun, fragments_of, runs_of
 from mpm_nodes.graph.plan.hazards import Array
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.kernels.composition.block import CompositionError
-from mpm_nodes.kernels.composition.fragments import Idle, Nodes
+from mpm_nodes.kernels.composition.fragments import Idle, Nodes, OnDevice
 from mpm_nodes.kernels.cuda.loop import DeviceKernel
 from mpm_nodes.kernels.cuda.trace import TraceError
 from mpm_nodes.solver.device.choice import device_kernel, refuse
-from mpm_nodes.solver.device.contacts import ELSEWHERE
 from mpm_nodes.solver.loop_sections import LOOPS
 from mpm_nodes.solver.program import Program
 from mpm_nodes.solver.shared_loops import shared_loop
@@ -61,9 +60,9 @@ class _SidedRun:
     Attributes:
         because: Why it runs on the CPU, "" on the GPU.
         touches, writes: Arrays that it needs there, and those that the other side does not have afterwards.
+        partly: What of it runs on the CPU all the same.
         busy: Stages of a loop on the GPU that run on the CPU where they have something to do.
         updates: Grid arrays that it works on after its loop, on the CPU.
-        elsewhere: Whether some bodies are met on the CPU all the same.
     """
 
     def __init__(self, run: StageRun, plan: SubstepPlan, law: Any, measured: Collection[Any]) -> None:
@@ -72,12 +71,10 @@ class _SidedRun:
         self.loop = shared_loop(run, plan)
         brought = [f for member in run.members for f in fragments_of(member)]
         self.updates: set[Array] = set()
-        self.elsewhere = False
         self.busy = [m for m in run.members if any(isinstance(f, Idle) for f in fragments_of(m))]
+        self.partly = next((f.but for f in brought if isinstance(f, OnDevice)), "")
         on_nodes = not run.is_shared and any(isinstance(f, Nodes) and f.on_device is not None for f in brought)
-        if on_nodes or (not run.is_shared and meets(run.members[0]) and not self.busy):
-            # it does by itself what it does in a loop, or meets bodies where the nodes are
-            self.elsewhere = meets(run.members[0])
+        if on_nodes or self.partly:  # of nodes it does by itself what it does in a loop
             self.because, self.busy = "", []
             self.touches, self.writes = _kept(run.members[0].reads | run.members[0].writes), _kept(run.members[0].writes)
             return
@@ -125,12 +122,13 @@ class _SidedRun:
         for member in () if self.because else self.busy:
             needs = sorted(_kept((member.reads - member.on_request) | member.writes))
             costs = ", ".join(filter(None, (self.cost("particles", needs), self.cost("grid", needs))))
-            if meets(member):
-                yield f"    {member.id} runs on the GPU in between; on the CPU, with {costs} of blocks near them, for {ELSEWHERE}"
-            else:
-                yield f"    {member.id} runs on the CPU in between where it has something to do, with {costs}"
-        if self.elsewhere:
-            yield f"    on the CPU, with copies of blocks near them, for {ELSEWHERE}"
+            but = next((f.but for f in fragments_of(member) if isinstance(f, Idle)), "")
+            there = f"GPU in between, but for {but}: these run on the CPU" if but else "CPU in between where it has something to do"
+            yield f"    {member.id} runs on the {there}, with {costs}"
+        if self.partly:
+            needs = sorted(self.touches)
+            costs = ", ".join(filter(None, (self.cost("particles", needs), self.cost("grid", needs))))
+            yield f"    but for {self.partly}: these run on the CPU, with {costs}"
         if self.updates:
             yield f"    works on {', '.join(f'grid.{name}' for _, name in sorted(self.updates))} on the CPU after its loop"
 
@@ -142,11 +140,6 @@ class _SidedRun:
         if domain == "grid":
             return f"{', '.join(f'grid.{name}' for name in names)} ({NODE_BYTES * len(names)} bytes a node)"
         return f"{', '.join(names)} ({4 * sum(self.fields[name].rows for name in names)} bytes a particle)"
-
-
-def meets(planned: Any) -> bool:
-    """Return whether a planned stage lets matter meet bodies as colliders do it by themselves."""
-    return bool({"collide_grid", "collide_particles"} & {*planned.function.__code__.co_names})
 
 
 def _of_kernel(kernel: DeviceKernel, names: Iterable[str]) -> Iterator[Array]:

@@ -7,6 +7,7 @@ from mpm_nodes.graph.declare import shared_among_ranks, stage
 from mpm_nodes.kernels.composition.fragments import Idle
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.contact_forces import CONTACT_FORCES
+from mpm_nodes.solver.device.contacts import ELSEWHERE
 from mpm_nodes.solver.forces_on_bodies import tell_impulses
 from mpm_nodes.solver.state import ParticleStore
 
@@ -16,7 +17,7 @@ def _idle(particles: ParticleStore, colliders: ColliderSet, step: StepContext) -
 
 
 @shared_among_ranks
-@stage(label="Collide Particles", removes=("particles",), facts=(CONTACT_FORCES,), fragments=(Idle(_idle),))
+@stage(label="Collide Particles", removes=("particles",), facts=(CONTACT_FORCES,), fragments=(Idle(_idle, ELSEWHERE),))
 def collide_particles(
     particles: A[ParticleStore, Reads("position", "velocity", "mass"), Writes("position", "velocity")],
     colliders: A[ColliderSet, Reads("level_set")],

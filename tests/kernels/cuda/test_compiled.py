@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from mpm_nodes.data import ATTRIBUTES
+from mpm_nodes.data import ATTRIBUTES, Moment
 from mpm_nodes.graph.plan.fusion import runs_of
 from mpm_nodes.graph.plan.substeps import plan_substeps
 from mpm_nodes.kernels.composition.lane_loop import FACTORS
@@ -20,7 +20,9 @@ from mpm_nodes.kernels.cuda.loop import THREADS, header
 from mpm_nodes.materials.contract import law, law_ids
 from mpm_nodes.solver.device.choice import device_kernel
 from mpm_nodes.solver.device.contacts import kernels
+from mpm_nodes.solver.forces import kernel_of
 from mpm_nodes.solver.shared_loops import shared_loop
+from tests.kernels.cuda.test_device_forces import FORCES
 
 try:
     from cuda.bindings import nvrtc
@@ -112,6 +114,17 @@ def test_contacts_compile_to_what_a_gpu_runs_well(name, arch):
     print(f"{arch} {name}: {max(registers)} registers")
     assert spilled and max(spilled) == 0 and max(registers) <= REGISTERS
     assert ".f64" not in ptx
+
+
+@pytest.mark.parametrize("arch", [TURING, HOPPER, BLACKWELL])
+def test_forces_compile_to_what_gpus_run_well(arch):
+    """Five at once, with masks, drags and limits: no spills, no double precision, and registers for three thread blocks."""
+    forces = [each for name in ("masks and limits", "drags", "push") for each in FORCES[name]]
+    ptx, log = compiled(kernel_of(forces, Moment(0.0)), arch)
+    used = [int(count) for count in re.findall(r"Used (\d+) registers", log)]
+    print(f"{arch}: {used} registers")
+    assert len(used) == 2 and max(used) <= REGISTERS
+    assert set(re.findall(r"(\d+) bytes spill stores", log)) == {"0"} and ".f64" not in ptx
 
 
 def test_kernels_are_compiled_once(tmp_path, monkeypatch):

@@ -64,9 +64,9 @@ def test_copies_are_what_the_report_says(tmp_path, loops, back):
     substeps, registry = with_slow_down(loops[1].rpartition("+")[2])
     text = explained(substeps, device="cuda")
     assert "slow: on the CPU, since it has no loop over particles\n" in text
-    names = re.findall(r"^  ([\w +]+): on the GPU$", text, re.MULTILINE)
+    forces, *names = re.findall(r"^  ([\w +]+): on the GPU$", text, re.MULTILINE)
     grid, taken, deformed = (loop.replace("+", " + ") for loop in loops)
-    assert names == [grid, "collide_grid", taken, deformed]
+    assert forces == "apply_forces" and names == [grid, "collide_grid", taken, deformed]
     run = scenes.solver(("neo_hookean",), substeps, registry=registry, device=Emulated(tmp_path))
     for _ in range(3):
         before = list(run.residency.moved)
@@ -82,11 +82,15 @@ def test_copies_are_what_the_report_says(tmp_path, loops, back):
 def test_stages_on_the_grid_are_told_with_bytes_a_node():
     text = explained("explicit_apic", device="auto")
     assert "with device auto, for the law neo_hookean; what is copied is the most that there can be:" in text
-    assert re.search(r"collide_grid: on the GPU\n    on the CPU, with copies of blocks near them, for bodies that move by", text)
-    assert "collide_particles runs on the GPU in between; on the CPU, with mass, position, velocity (28" in text
+    assert re.search(r"collide_grid: on the GPU\n    but for bodies that move by .* these run on the CPU, with grid.momentum", text)
+    assert re.search(r"collide_particles runs on the GPU in between, but for bodies .* on the CPU, with mass, position, vel", text)
     text = explained("separate_bodies", device="auto")
     assert re.search(
         r"collide_bodies: on the CPU.*\n    copies from the GPU grid\.momentum, grid\.velocity \(32 bytes a node\)", text
+    )
+    assert re.search(
+        r"apply_forces: on the GPU\n    but for noise, .* these run on the CPU, with mass, position, velocity, volume \(32 bytes",
+        explained("explicit_apic", device="auto"),
     )
     assert "on the GPU" not in explained("explicit_apic")
 
@@ -96,8 +100,9 @@ def test_loops_that_branch_by_knobs_run_there():
     """Of foam all loops, also where momentum stays apart from forces and the grid has a stage by itself."""
     text = explained("continuum_foam", "herschel_bulkley", device="cuda").partition("with device")[2]
     there = re.findall(r"^  ([\w +]+): on the GPU$", text, re.MULTILINE)
-    assert [names.partition(" ")[0] for names in there] == ["rasterize", "update_grid_velocity", "collide_grid", "gather"]
-    assert "limit_deformation" in there[3]
+    names = ["apply_forces", "rasterize", "update_grid_velocity", "collide_grid", "gather"]
+    assert [each.partition(" ")[0] for each in there] == names
+    assert "limit_deformation" in there[-1]
 
 
 @pytest.mark.parametrize(("preset", "words"), [("implicit_apic", "they are implicit"), ("auto", "they are implicit")])

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+import math
+import types
 
 import numpy as np
 import pytest
 
-from mpm_nodes.kernels.cuda.trace import Symbol, TraceError, named, statements
+from mpm_nodes.kernels.compile.jit import part
+from mpm_nodes.kernels.cuda.trace import Symbol, TraceError, branching, named, statements
 from mpm_nodes.kernels.lanes.arithmetic import any_lane, both, const, either, select, sqrt
 from mpm_nodes.kernels.lanes.exponentials import exp
 from mpm_nodes.materials.contract import OPTIONAL, REQUIRED, law, law_ids
-from tests.kernels.cuda.traced import built, leaves, needs_compiler
+from tests.kernels.cuda.traced import built, leaves, needs_compiler, traced
 from tests.materials.law_samples import COMBINED, PARAMS, combined_laws, random_matrices, random_states
 
 __all__ = ["combined_laws"]
@@ -158,6 +161,52 @@ def test_a_mask_chooses_masks():
     assert statements({"r": chosen})[-3:] == ["m5 = m0 ? m1 : m4;", "v6 = m5 ? x : y;", "r = v6;"]
     with pytest.raises(TraceError, match="where is given a mask, a mask, a number"):
         select(X > Y, X > Y, Y)
+
+
+@part
+def quotient(a, b):
+    """A function of kernels with a branch."""
+    return a / b if b != 0.0 else 0.0
+
+
+@part
+def way(a, b):
+    """One that calls it, within branches of its own."""
+    length = math.sqrt(max(a * a, b * b, 0.25))
+    if a > b:
+        return quotient(a, length), -b
+    return (b, a) if min(a, b) > -0.5 * length else (quotient(length, b), 1.0)
+
+
+@needs_compiler
+def test_a_function_of_kernels_is_traced_on_every_way(tmp_path):
+    """To rounding what Python gives that takes one of them."""
+    random = np.random.default_rng(3)
+    a, b = (np.where(random.random(400) < 0.2, 0.0, random.normal(size=400)).astype(np.float32) for _ in range(2))
+    with np.errstate(all="ignore"):
+        wanted = [[np.float32(x) for x in taken(way)(*pair)] for pair in zip(a, b, strict=True)]
+    assert len({np.sign(row[1]) for row in wanted}) == 3
+    np.testing.assert_allclose(traced(tmp_path, branching(way), a, b), np.array(wanted).T, rtol=1e-6)
+
+
+def taken(function):
+    """A function of kernels as Python runs it on numbers."""
+    return types.FunctionType(function.py_func.__code__, {**globals(), "quotient": quotient.py_func})
+
+
+def test_what_branches_too_often_or_has_no_form_is_refused():
+    """A function of kernels that a device would run on all of its ways, or that makes integers."""
+
+    def often(x):
+        return sum(1.0 if x > n else 2.0 for n in range(9))
+
+    for function, words in (
+        (often, "branches more often"),
+        (lambda x: math.isnan(x), "math.isnan has no device form"),
+        (lambda x: int(x), "is made an integer"),
+    ):
+        with pytest.raises(TraceError, match=words):
+            branching(function)(X)
 
 
 @pytest.mark.parametrize(
