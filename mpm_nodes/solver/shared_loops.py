@@ -22,7 +22,7 @@ from mpm_nodes.kernels.composition.generated import ComposedLoop, composed_loop
 from mpm_nodes.kernels.composition.source import Fold, source_of
 from mpm_nodes.kernels.composition.values import LOCAL_ROWS
 from mpm_nodes.kernels.cuda.trace import TraceError
-from mpm_nodes.solver.device.loops import DeviceCall, HostCall
+from mpm_nodes.solver.device.loops import DeviceCall, HostCall, LargestValues
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.loop_sections import LOOPS, BoundCall, Course, Section, StageFragment, bind
 from mpm_nodes.solver.state import ParticleStore
@@ -277,7 +277,7 @@ class _Substep:
         self.step: StepContext | None = given.get("step")
         self.keep = self.step is None or self.step.keep
         self.marks: dict[int, np.ndarray] = {}
-        self.found: list[dict[str, float]] = []
+        self.found: list[Mapping[str, float]] = []
 
     def run(self) -> None:
         particles, step, count = self.particles, self.step, self.particles.count
@@ -365,6 +365,7 @@ class _Substep:
     def _bound(self, section: Section, kept: _Kept) -> Iterator[Call | None]:
         loop, particles = self.loop, self.particles
         by_law = loop.measured is not None or self.course.by_law
+        largest = None if particles.residency is None else LargestValues(particles.residency)
         for material, segments in particles.runs() if by_law else ((None, particles.ranges),):
             law = material.loops.law if material is not None else None
             fitting = section.fitting(law)
@@ -373,9 +374,9 @@ class _Substep:
                 continue
             law = law if section.of_law else None
             stores, fold = (particles, self.grid), self.course.fold
-            if particles.residency is not None:
+            if largest is not None:
                 try:
-                    yield DeviceCall(particles.residency, law, fitting, material, segments, stores, kept.local, fold)
+                    yield DeviceCall(largest.residency, law, fitting, material, segments, stores, kept.local, fold, largest)
                     continue
                 except (CompositionError, TraceError):
                     pass  # it runs on the CPU; `explain` says why

@@ -51,7 +51,7 @@ class DeviceKernel:
         columns: Attributes by the names of their arguments.
         writes: Arguments that point to what is written.
         given: For each fragment, its own numbers: the name in its signature, and that of the argument.
-        found: Names of the largest values, in the order of the argument "largest".
+        found: Names of the largest values, in the order of the argument "largest" from "largest_at" on.
     """
 
     text: str = ""
@@ -375,6 +375,7 @@ class _Loop:
             head.append("if (threadIdx.x < 8) slots[threadIdx.x] = tile_slot[8 * segments[3 * blockIdx.x + 2] + threadIdx.x];")
         if found:
             self.argument("largest", "unsigned*")
+            self.argument("largest_at", "int")
             head += [f"__shared__ unsigned most[{found}];", f"float found[{found}] = {{}};"]
             head.append(f"if (threadIdx.x < {found}) most[threadIdx.x] = 0;")
         head.append("__syncthreads();")
@@ -392,7 +393,7 @@ class _Loop:
         tail = ["sums.flush();"] if scatters else []
         if found:
             tail += [f"for (int k = 0; k < {found}; k++) atomicMax(&most[k], __float_as_uint(found[k]));", "__syncthreads();"]
-            tail.append(f"if (threadIdx.x < {found}) atomicMax(&largest[threadIdx.x], most[threadIdx.x]);")
+            tail.append(f"if (threadIdx.x < {found}) atomicMax(&largest[largest_at + threadIdx.x], most[threadIdx.x]);")
         loop = [*each, "if (p < last) {", *(f"    {line}" for line in particle), "}", *after]
         head.append("const int share = (end - begin + THREADS - 1) / THREADS * 32;")
         head.append("const int first = begin + warp * share, last = min(first + share, end);")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,64 @@ from mpm_nodes.kernels.composition.source import Fold
 from mpm_nodes.kernels.cuda.loop import THREADS, DeviceKernel, header, loop_kernel
 from mpm_nodes.solver.device.residency import Residency
 
-__all__ = ["DeviceCall", "HostCall", "divide_by_mass", "steady_knobs", "update_grid_velocity", "written_by"]
+__all__ = ["DeviceCall", "HostCall", "LargestValues", "divide_by_mass", "steady_knobs", "update_grid_velocity", "written_by"]
+
+
+class LargestValues:
+    """The largest values that loops find which run one behind another: one buffer, which the host reads once behind the last.
+
+    Args:
+        residency: Where arrays are.
+    """
+
+    def __init__(self, residency: Residency) -> None:
+        self.residency = residency
+        self._values, self._buffer, self._read = np.zeros(0, np.uint32), None, True
+        self._launched: set[int] = set()
+
+    def place(self, count: int) -> int:
+        """Return where `count` values of another loop begin."""
+        first = len(self._values)
+        self._values = np.zeros(first + count, np.uint32)
+        return first
+
+    def buffer(self, first: int) -> Any:
+        """Return the buffer for a loop that is launched now; it is cleared before the first of them."""
+        device = self.residency.device
+        if self._buffer is None:
+            self._buffer = device.allocate(self._values.nbytes)
+        if not self._launched or first in self._launched:
+            device.clear(self._buffer, self._values.nbytes)
+            self._launched.clear()
+        self._launched.add(first)
+        self._read = False
+        return self._buffer
+
+    def values(self) -> np.ndarray:
+        """Return all values, behind what was launched."""
+        if not self._read:
+            self.residency.device.download(self._buffer, self._values)
+            self._read = True
+        return self._values.view(np.float32)
+
+
+class _Found(Mapping[str, float]):
+    """Values of one loop by name, which the host does not wait for until it looks."""
+
+    def __init__(self, largest: LargestValues, first: int, names: Sequence[str]) -> None:
+        self._largest, self._first, self._names = largest, first, names
+
+    def __getitem__(self, name: str) -> float:
+        if name not in self._names:
+            raise KeyError(name)
+        value = float(self._largest.values()[self._first + self._names.index(name)])
+        return math.inf if value > 2.9e38 else value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 class DeviceCall:
@@ -29,6 +86,7 @@ class DeviceCall:
         stores: Particles and grid.
         local: Attributes that only live inside the loop.
         fold: Where scatters go that are not to have a grid array of their own.
+        largest: Where the largest values of the loops go that run together.
 
     Raises:
         CompositionError: A fragment has no form on a GPU.
@@ -45,6 +103,7 @@ class DeviceCall:
         stores: tuple[Any, Any],
         local: Collection[str],
         fold: Fold | None,
+        largest: LargestValues,
     ) -> None:
         self.residency, self.parts, self.material, self.stores = residency, parts, material, stores
         particles, grid = stores
@@ -53,14 +112,15 @@ class DeviceCall:
         self.kernel: DeviceKernel = loop_kernel(law, fragments, particles.table, local, fold, factors, plain)
         self.compiled = residency.device.kernel(header() + self.kernel.text, "particles")
         self.runs = len(segments)
-        self.largest = np.zeros(len(self.kernel.found), np.uint32)
+        self.largest, self.first = largest, largest.place(len(self.kernel.found))
         self.numbers: dict[str, Any] = {
             "stride": np.int32(particles.stride),
             "shift": np.int32(particles.shift),
             "inverse_unit": np.float32(1.0 / particles.unit),
             "cell_size": np.float32(particles.h),
+            "largest_at": np.int32(self.first),
         }
-        own = {"segments": segments, "largest": self.largest}
+        own = {"segments": segments}
         if material is not None:
             own["coefficients"] = np.asarray(material.coefficients, np.float32)
         if "tile_slot" in self.kernel.types:
@@ -73,9 +133,9 @@ class DeviceCall:
         self.residency.device.upload(buffer, array)
         return buffer
 
-    def __call__(self, particles: Any, step: Any, knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
+    def __call__(self, particles: Any, step: Any, knobs: Mapping[str, Mapping[str, Any]]) -> Mapping[str, float]:
         """Run the loop in a substep; returns its largest values by name."""
-        kernel, residency = self.kernel, self.residency
+        kernel = self.kernel
         numbers = dict(self.numbers)
         if "dt" in kernel.types:
             numbers["dt"] = np.float32(step.dt)
@@ -85,18 +145,14 @@ class DeviceCall:
                 if fragment.arguments is not None:
                     values = fragment.arguments(self.material, particles, step, **values)
                 numbers |= {argument: np.float32(values[name]) for name, argument in given.items()}
-        device = residency.device
-        if kernel.found:
-            device.clear(self.own["largest"], self.largest.nbytes)
-        device.launch(self.compiled, self.runs, [numbers[name] if name in numbers else self.buffer(name) for name in kernel.types])
-        if not kernel.found:
-            return {}
-        device.download(self.own["largest"], self.largest)
-        values = self.largest.view(np.float32).tolist()
-        return {name: math.inf if value > 2.9e38 else value for name, value in zip(kernel.found, values, strict=True)}
+        arguments = [numbers[name] if name in numbers else self.buffer(name) for name in kernel.types]
+        self.residency.device.launch(self.compiled, self.runs, arguments)
+        return _Found(self.largest, self.first, kernel.found)
 
     def buffer(self, name: str) -> Any:
         """Return the buffer of an argument."""
+        if name == "largest":
+            return self.largest.buffer(self.first)
         if name in self.own:
             return self.own[name]
         kernel, (particles, grid) = self.kernel, self.stores

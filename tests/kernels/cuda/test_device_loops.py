@@ -11,9 +11,11 @@ from mpm_nodes.commands import cook
 from mpm_nodes.data import ATTRIBUTES, MpmNodesError, Transfer
 from mpm_nodes.kernels.composition.fragments import Lanes
 from mpm_nodes.kernels.cuda.loop import header, loop_kernel
+from mpm_nodes.nodes.forces import force_acceleration
 from mpm_nodes.nodes.solve_needs import ComputeDevice
 from mpm_nodes.solver.device.choice import refuse_large
 from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.surroundings import push
 from tests.kernels.cuda.emulated import COMPILER, Emulated
 from tests.physics.foam.tearing_scenes import MIXED, blob
 from tests.solver import fusion_scenes as scenes
@@ -100,6 +102,36 @@ def test_what_stays_on_the_device_is_not_copied(device_folder):
     assert run.residency.moved[0] == before[0]
     run.step(scenes.DT, keep=False)
     assert run.residency.moved[0] == before[0], "looking does not change what the device has"
+
+
+class Counting(Emulated):
+    """One that notes its copies, with their bytes."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.copies = []
+
+    def upload(self, buffer, array):
+        self.copies.append(("up", array.nbytes))
+        super().upload(buffer, array)
+
+    def download(self, buffer, array):
+        self.copies.append(("down", array.nbytes))
+        super().download(buffer, array)
+
+
+@pytest.mark.parametrize(("forces", "told"), [([], []), ([force_acceleration(acceleration=(0.0, 3.0, 0.0))], [("down", 20)])])
+def test_a_substep_reads_few_numbers(forces, told, device_folder):
+    """Of gravity, two laws and the choice of dt: all that it hangs on in one copy, and one of what forces gave; nothing goes up."""
+    device = Counting(device_folder)
+    run = scenes.solver(scenes.MIXED, device=device)
+    push(run, forces)
+    chosen = [run.step(time_left=1.0, keep=False) for _ in range(2)]
+    device.copies.clear()
+    chosen += [run.step(time_left=1.0, keep=False) for _ in range(3)]
+    assert len(set(chosen)) > 3
+    numbers = len(("drift", "displacement", "speed", "gradient", "wave"))
+    assert device.copies == 3 * [*told, ("down", 4 * numbers * len(scenes.MIXED))]
 
 
 def test_solves_that_cannot_run_there_are_refused():
