@@ -32,7 +32,8 @@ class Look:
         refraction: Index of refraction.
         opacity: What renderers show that have no refraction.
         glows: Whether it glows as a black body, by `temperature`.
-        pattern: What Cycles draws in `colour` and `second`: "checker", "grain" of wood, "veins" of marble or "crumbs"; empty: none.
+        pattern: What Cycles draws in `colour` and `second`: "checker", "grain" of wood, "veins" of marble, "crumbs", or
+            "pores", which are as large as `grain` and darker than the matter; empty: none.
             The built-in renderer draws a checked floor; for the rest, as all other renderers, it shows `colour`.
         second: Second colour of the pattern.
         coat: Share of a clear coat, as of glaze or varnish.
@@ -66,7 +67,7 @@ LOOKS: dict[str, Look] = {
     "cream": Look((0.84, 0.78, 0.62), 0.4, subsurface=0.5, depth=0.003, refraction=1.4),
     "paste": Look((0.62, 0.80, 0.80), 0.3, subsurface=0.3, depth=0.002),
     "crust": Look((0.52, 0.30, 0.12), 0.7, grain=0.002),
-    "sponge": Look((0.82, 0.56, 0.12), 0.9, grain=0.004),
+    "sponge": Look((0.82, 0.56, 0.12), 0.9, pattern="pores", grain=0.004),
     "chocolate": Look((0.10, 0.035, 0.015), 0.3, subsurface=0.1, depth=0.001, coat=0.2),
     "rubber": Look((0.45, 0.05, 0.04), 0.5),
     "wax": Look((0.82, 0.72, 0.52), 0.35, subsurface=0.7, depth=0.006, refraction=1.44),

@@ -346,7 +346,7 @@ def _roughen(bpy, item, grains) -> None:
         look = material.name.split(".")[0].rpartition("_")[0]
         shader = next((node for node in material.node_tree.nodes if node.type == "BSDF_PRINCIPLED"), None)
         if shader is not None and look in grains:
-            add_grain(material.node_tree, shader, grains[look], "rest" if rest else "")
+            add_grain(material.node_tree, shader, *grains[look], "rest" if rest else "")
 
 
 def _let_glow(bpy, item, job) -> None:

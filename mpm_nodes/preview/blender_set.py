@@ -14,6 +14,8 @@ SIDES = 256
 """Of what is round."""
 DRIFT = 0.3
 """Height of the drifts of a field, over the subject's radius."""
+TILE = (0.034, 0.017)
+"""Width and height of a tile of a wall, over its distance from the camera."""
 HILL = 0.02
 """Slope up to its hills, so low that the horizon stays where it is."""
 
@@ -35,6 +37,8 @@ def raise_set(bpy, scene, job) -> None:
     stand.location = (x, -z, job["ground"])
     scene.collection.objects.link(stand)
     _ground(bpy, scene, stand, given, job["pictures"][0]["set"])
+    if given["wall"]:
+        _wall(bpy, scene, stand, given["wall"], job["pictures"][0]["set"])
     height = given["middle"][1] - job["ground"]
     for number, lamp in enumerate(given["lamps"]):
         _lamp(bpy, scene, stand, number, lamp, given["radius"], height, given["shape"] == "field")
@@ -104,6 +108,44 @@ def _ground(bpy, scene, stand, given, before) -> None:
         _laid(bpy, scene, stand, "plate", _lathed(outline), plate)
 
 
+def _wall(bpy, scene, stand, colour, before) -> None:
+    """Raise a tiled wall as far behind the subject as the camera is before it, in the soft light of a window on the left.
+
+    The camera sees it, and mirrors and clear matter do; it shines by itself and takes no light from the subject.
+    """
+    behind = max(before["distance"], 1.2 * before["edge"])
+    far = before["distance"] + behind
+    mesh = bpy.data.meshes.new("wall")
+    mesh.from_pydata([(x * far, y * far, 0.0) for x, y in ((-9, -9), (9, -9), (9, 9), (-9, 9))], [], [(0, 1, 2, 3)])
+    item = bpy.data.objects.new("wall", mesh)
+    item.parent, item.location, item.rotation_euler = stand, (0.0, behind, 0.0), (math.pi / 2, 0.0, 0.0)
+    item.visible_diffuse = item.visible_shadow = False
+    material = bpy.data.materials.new("set_wall")
+    material.use_nodes = True
+    material.cycles.emission_sampling = "NONE"
+    tree = material.node_tree
+    tree.nodes.clear()
+    place, tiles = tree.nodes.new("ShaderNodeTexCoord"), tree.nodes.new("ShaderNodeTexBrick")
+    tree.links.new(place.outputs["Object"], tiles.inputs["Vector"])
+    shades = {"Color1": 0.86, "Color2": 1.1, "Mortar": 1.5}
+    sizes = {"Scale": 1.0 / far, "Brick Width": TILE[0], "Row Height": TILE[1], "Mortar Size": 0.05 * TILE[1], "Mortar Smooth": 0.0}
+    for name, value in sizes.items():
+        tiles.inputs[name].default_value = value
+    for name, share in shades.items():
+        tiles.inputs[name].default_value = (*(share * part for part in colour), 1.0)
+    away = tree.nodes.new("ShaderNodeVectorMath")
+    away.operation = "DISTANCE"
+    tree.links.new(place.outputs["Object"], away.inputs[0])
+    away.inputs[1].default_value = (-0.13 * far, -0.02 * far, 0.0)
+    fall = computed(tree, "ADD", computed(tree, "POWER", computed(tree, "DIVIDE", away.outputs["Value"], 0.2 * far), 2.0), 1.0)
+    light, output = tree.nodes.new("ShaderNodeEmission"), tree.nodes.new("ShaderNodeOutputMaterial")
+    tree.links.new(tiles.outputs["Color"], light.inputs["Color"])
+    tree.links.new(computed(tree, "ADD", computed(tree, "DIVIDE", 1.2, fall), 0.4), light.inputs["Strength"])
+    tree.links.new(light.outputs["Emission"], output.inputs["Surface"])
+    mesh.materials.append(material)
+    scene.collection.objects.link(item)
+
+
 def _laid(bpy, scene, stand, name, drawn, look):
     """Return a new object of points, edges and faces, covered as a look has it; what is level stays flat."""
     mesh = bpy.data.meshes.new(name)
@@ -118,7 +160,7 @@ def _laid(bpy, scene, stand, name, drawn, look):
         shader.inputs[socket].default_value = value
     draw_pattern(material.node_tree, shader, look["pattern"], look["tile"])
     if look["grain"]:
-        add_grain(material.node_tree, shader, look["grain"], "")
+        add_grain(material.node_tree, shader, look["grain"], False, "")
     mesh.materials.append(material)
     scene.collection.objects.link(item)
     return item

@@ -83,7 +83,7 @@ def render(
         "colour_by": _colour_by(scene),
         "looks": {name: found for name, look in LOOKS.items() if (found := _shading(look))},
         "patterns": {name: found for name, look in LOOKS.items() if (found := _pattern(look))},
-        "grains": {name: look.grain for name, look in LOOKS.items() if look.grain},
+        "grains": {name: [look.grain, look.pattern == "pores"] for name, look in LOOKS.items() if look.grain},
         "set": None if around.dressing is None else _set(around.dressing),
         "checker": around.extent * CHECKER_SHARE,
         "parts": {} if scene.colour_by is not None else _parts(scene),
@@ -163,7 +163,7 @@ def _shading(look: Look) -> dict[str, Any]:
 
 
 def _pattern(look: Look) -> list[Any]:
-    return [look.pattern, look.colour, look.second] if look.pattern else []
+    return [look.pattern, look.colour, look.second] if look.pattern not in ("", "pores") else []
 
 
 def _set(dressing: Dressing) -> dict[str, Any]:
@@ -176,6 +176,7 @@ def _set(dressing: Dressing) -> dict[str, Any]:
     lamps = [lamp._asdict() for lamp in kind.lamps]
     sky = {"horizon": list(kind.horizon), "zenith": list(kind.zenith)}
     known = {"shape": kind.shape, "ground": ground, "plate": plate, "lamps": lamps, "sky": sky, "exposure": kind.exposure}
+    known["wall"] = kind.wall
     return {"file": "", **known, "middle": dressing.middle.tolist(), "radius": dressing.radius, "held": dressing.held}
 
 

@@ -85,6 +85,7 @@ class PictureSet:
         aperture: Opening of the lens over the distance of the focus.
         exposure: Brightening of the picture [stops].
         tile: Edge of a square of the ground's pattern over the radius of the subject.
+        wall: What a tiled wall far behind the table shows of itself, out of focus; it lights nothing. None: the sky is seen.
     """
 
     ground: Look
@@ -98,6 +99,7 @@ class PictureSet:
     aperture: float = 0.01
     exposure: float = 0.5
     tile: float = 0.25
+    wall: Colour | None = None
 
     def tilt(self, aspect: float) -> float:
         """Return how far the camera looks down in a picture of this width over height [radians]."""
@@ -114,6 +116,7 @@ SETS: dict[str, PictureSet] = {
         (0.20, 0.16, 0.12),
         (0.26, 0.27, 0.30),
         aperture=0.014,
+        wall=(0.15, 0.17, 0.155),
     ),
     "studio": PictureSet(
         Look((0.58, 0.59, 0.60), 0.6),

@@ -336,20 +336,43 @@ def test_colliders_of_every_look_show_in_a_set(tmp_path: Path):
     assert marble.mean() > wood.mean() + 30.0
 
 
+def lit_face(folder: Path, matter: str, carried: tuple[str, ...]) -> np.ndarray:
+    """Return the middle of the front of a block in the studio, as numbers from 0 to 255; its mesh carries these attributes."""
+    graph = Graph(cell_size=0.0025, fps=24, start=3, end=3)
+    made = graph.add("material_library", "matter", name=matter)
+    block = graph.add("emit_box", "block", material=made, size=(0.026, 0.02, 0.02), centre=(0.0, 0.01, 0.0))
+    kept = graph.add("rest_positions", "rest", particles=block)
+    skin = graph.add("surface_particles", "surface", particles=kept, attributes=carried)
+    graph.add("write_cache", "cache", particles=kept, mesh=skin["mesh"])
+    path = execute(graph, out=folder / f"out_{len(carried)}").revision_folder / "cache.usda"
+    view = ready(path, "studio").wanted[0].view
+    middle, _ = placed(np.array([[0.0, 0.01, 0.01]]), view, ASPECT)
+    column, row = int(middle[0] * SIZE[0]), int((1.0 - middle[1]) * SIZE[1])
+    return rendered(path, "studio", 16)[row - 8 : row + 9, column - 8 : column + 9]
+
+
 @pytest.mark.skipif(WITHOUT_BLENDER, reason="Blender (bpy) is not installed")
 def test_bumps_are_drawn_where_matter_carries_its_places_at_rest(tmp_path: Path):
     """A lit face of dough is uneven with `rest` in the mesh, and smooth without: bumps would slide over it."""
-    rough = {}
-    for carried in ((), ("rest",)):
-        graph = Graph(cell_size=0.0025, fps=24, start=3, end=3)
-        matter = graph.add("material_library", "matter", name="dough")
-        block = graph.add("emit_box", "block", material=matter, size=(0.026, 0.02, 0.02), centre=(0.0, 0.01, 0.0))
-        kept = graph.add("rest_positions", "rest", particles=block)
-        skin = graph.add("surface_particles", "surface", particles=kept, attributes=carried)
-        graph.add("write_cache", "cache", particles=kept, mesh=skin["mesh"])
-        path = execute(graph, out=tmp_path / f"out_{len(carried)}").revision_folder / "cache.usda"
-        view = ready(path, "studio").wanted[0].view
-        middle, _ = placed(np.array([[0.0, 0.01, 0.01]]), view, ASPECT)
-        column, row = int(middle[0] * SIZE[0]), int((1.0 - middle[1]) * SIZE[1])
-        rough[carried] = rendered(path, "studio", 16)[row - 8 : row + 9, column - 8 : column + 9].std(axis=(0, 1)).mean()
-    assert rough["rest",] > 2.0 * rough[()], rough
+    rough, smooth = (lit_face(tmp_path, "dough", carried).std(axis=(0, 1)).mean() for carried in (("rest",), ()))
+    assert rough > 2.0 * smooth
+
+
+@pytest.mark.skipif(WITHOUT_BLENDER, reason="Blender (bpy) is not installed")
+def test_a_sponge_shows_dark_pores(tmp_path: Path):
+    """The darkest places of a lit face are less than 0.7 times as bright as the brightest; without `rest` it is of one colour."""
+    shares = []
+    for carried in (("rest",), ()):
+        low, high = np.percentile(lit_face(tmp_path, "sponge_twist", carried)[..., 0], (3.0, 97.0))
+        shares.append(low / high)
+    assert shares[0] < 0.7 < 0.9 < shares[1], shares
+
+
+@pytest.mark.skipif(WITHOUT_BLENDER, reason="Blender (bpy) is not installed")
+def test_a_kitchen_has_a_tiled_wall(tmp_path: Path):
+    """Above the table, out of focus: brighter on the left, with rows of tiles of several shades."""
+    wall = rendered(block_on_plane(tmp_path, look="wood"), "kitchen", 16)[:12].mean(axis=2)
+    across = wall.mean(axis=0)
+    assert across[:40].mean() > 1.2 * across[-40:].mean()
+    tiles = wall[:, 8:-8] - np.stack([across[k : k - 16 or None] for k in range(17)]).mean(axis=0)  # less the soft light on it
+    assert 1.0 < tiles.std() < 12.0, tiles.std()
