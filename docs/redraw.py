@@ -91,9 +91,12 @@ IN_A_SET: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "caramel": ("kitchen", 64, ("settings.cell_size=0.002",)),
     "honey": ("kitchen", 40, ("settings.end=40",)),
     "hot_air": ("kitchen", 11, ("settings.cell_size=0.003", "settings.end=11", "melt.time_scale=0.5")),
+    "twisted_sponge": ("kitchen", 12, ("settings.cell_size=0.00366", "settings.end=12", "floor_look.look=wood")),
 }
 """Samples that docs/render.md shows in a set: its name, the frame, and what is changed in the graph."""
 SET_SIZE, SET_SAMPLES = (1600, 900), 6
+TALL = {"twisted_sponge": (1600, 1600)}
+"""Size of those that would be small in a wide picture."""
 FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)}
 """Frames of the strips of docs/first_movies.md."""
 BY_HAND = {
@@ -154,7 +157,8 @@ def _of_samples() -> Iterator[Drawn]:
         told = "demo" if name == "demo" else f"sample {name}"
         yield _sample(f"front/{name}.jpg", name, f"mpm-nodes {told} --engine cycles (frame {frame})")
     for name, (chosen, frame, changes) in IN_A_SET.items():
-        way = f"--frames {frame}-{frame} --set {chosen} --size {SET_SIZE[0]}x{SET_SIZE[1]} --samples {SET_SAMPLES}"
+        wide, tall = TALL.get(name, SET_SIZE)
+        way = f"--frames {frame}-{frame} --set {chosen} --size {wide}x{tall} --samples {SET_SAMPLES}"
         file = f"{name}.json" if name in FIRST_MOVIES else f"samples/{name}.json"
         words = " ".join([f"mpm-nodes cook {file} --out out/{name}", *(f"--set {text}" for text in changes)])
         command = f"{words} && mpm-nodes render out/{name} {way}"
@@ -410,7 +414,9 @@ def _draw_in_a_set(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> I
     chosen, frame, changes = IN_A_SET[drawn.name]
     name = f"{drawn.name}.json" if drawn.graph == "docs/first_movies.md" else drawn.name
     folder = _cook_sample(name, changes, scratch, cooked / "sets" if cooked else None)
-    made = render_cache(folder, [frame], scratch / "images", picture=Picture(SET_SIZE, SET_SAMPLES, set_name=chosen))
+    made = render_cache(
+        folder, [frame], scratch / "images", picture=Picture(TALL.get(drawn.name, SET_SIZE), SET_SAMPLES, set_name=chosen)
+    )
     with Image.open(made.images[0]) as image:
         yield drawn, image.convert("RGB")
 
