@@ -33,7 +33,11 @@ DEFECTS = (
         f"{_TESTS}::test_a_light_body_is_carried_without_swinging",
     ),
     Defect(
-        "what particles lose on their paths is lost", _COUPLING, "(mass * (before[:, met] - now)).T", "(0.0 * now).T", _MOMENTUM
+        "what particles lose on their paths is lost",
+        "mpm_nodes/solver/lost_on_paths.py",
+        "(mass * (before[:, met] - now)).T",
+        "(0.0 * now).T",
+        _MOMENTUM,
     ),
     Defect(
         "a body is given all that particles lose on their paths, however light it is",
@@ -45,7 +49,7 @@ DEFECTS = (
     Defect(
         "a body is given what particles would have lost by a greater share",
         _COUPLING,
-        "lost.momentum[mine] = _lost(particles, velocity, before, moved)",
+        "lost.momentum[mine] = momentum_lost(particles, velocity, before, moved)",
         "",
         f"{_TESTS}::test_a_thin_plate_in_matter_is_not_thrown[0.0-10.0]",
     ),
