@@ -31,6 +31,7 @@ sys.path.append(str(Path(__file__).parent / "peers"))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests/solver"))
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests/kernels/cuda"))
 
+import contact_scenes
 import falling_cube
 import fusion_scenes
 import mpm_nodes_cube
@@ -106,6 +107,7 @@ def check(args: argparse.Namespace, kept: dict[str, Any], budget: Budget) -> boo
     """Compare scenes on the CPU and on the GPU; return whether all agree to rounding."""
     cases = [((law,), "free", "explicit_apic") for law in LAWS]
     cases += [(fusion_scenes.MIXED, scene, "explicit_apic") for scene in fusion_scenes.SCENES]
+    cases += [(fusion_scenes.MIXED, scene, "explicit_apic") for scene in contact_scenes.STRAIGHT]
     settings = [{"kernel": kernel, "transfer": transfer} for kernel in KERNELS for transfer in ("apic", "flip")]
     cases += [(("fixed_corotated",), "free", fusion_scenes.preset(**each)) for each in settings]
     for laws, scene, substeps in cases[:2] + cases[4:5] if args.quick else cases:
@@ -128,7 +130,8 @@ def _keep(kept: dict[str, Any], label: str, budget: Budget, found: Callable[[], 
 
 def _agreement(laws: tuple[str, ...], scene: str, substeps: Any) -> float:
     """Return the largest difference of any attribute in units of what rounding allows; infinity where nothing may differ."""
-    around = fusion_scenes.surroundings(laws) if scene == "surrounded" else fusion_scenes.SCENES[scene]
+    known = {**contact_scenes.SCENES, **fusion_scenes.SCENES}
+    around = fusion_scenes.surroundings(laws) if scene == "surrounded" else known[scene]
     here, there = (fusion_scenes.solver(laws, substeps, device=device, **around) for device in ("cpu", "cuda"))
     for number in range(CHECKED_STEPS):
         for run in (here, there):

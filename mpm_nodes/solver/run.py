@@ -40,6 +40,7 @@ from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.columns import ALWAYS
 from mpm_nodes.solver.contact_forces import refuse_untold_contacts, volumes_of_nodes
 from mpm_nodes.solver.device.choice import chosen_device
+from mpm_nodes.solver.device.contacts import on_host_because
 from mpm_nodes.solver.device.loops import written_by
 from mpm_nodes.solver.device.residency import Device, Residency
 from mpm_nodes.solver.drains import drain
@@ -143,6 +144,8 @@ class SubstepSolver:
         self.wall_motion: Callable[[float], Walls] | None = None
         self.time, self.until, self.substeps_done, self.frame = 0.0, math.inf, 0, clock.origin
         self._place_colliders(colliders, None, None)
+        if self.residency is not None and (because := on_host_because(self.colliders)):
+            self.runs_on += f"; contacts are found on the CPU, since {because}"
         if self.candidates.makes_particles:
             self.particles.reserve(len(particles) * 5 // 4)  # room from the start saves moving them all
         first = dict(particles.attributes)
@@ -153,7 +156,7 @@ class SubstepSolver:
     def _device(self, device: Device | str, count: int, several: bool, checked: bool) -> tuple[Device | None, str]:
         """Return the device, None for the CPU, and why it is that."""
         if not isinstance(device, str):
-            return device, device.name
+            return device, f"the solve runs on {device.name}"
         laws = [law.loops.law for law in self.particles.laws]
         programs = self.candidates.programs
         return chosen_device(device, programs, laws, self.matter.dtype, count, several=several, checked=checked)

@@ -30,12 +30,17 @@ from mpm_nodes.kernels.level_sets.level_set import (
     BAND,
     BOX,
     CAPSULE,
+    DRIFT,
     FRICTION,
+    HAS_VELOCITY,
     KEY_LATTICES,
+    KEY_MIX,
+    KEY_SPAN,
     KIND,
     LEAF,
     LEAF_OFFSET,
     LEVEL_SET,
+    OWN_SPEED,
     PLANE,
     POSE,
     RULE,
@@ -51,22 +56,28 @@ __all__ = ["PAIR_INTEGERS", "PAIR_REALS", "definitions", "mark_grid_blocks", "ma
 
 # rows of R^T at the first pose, how they change until the end, displacement of the block's middle relative to the body, velocity
 # of the body at the middle [m/s], its derivative along the axes of the body [m/s per cell], friction, adhesion [Pa], a lower bound
-# on the distance of the middle, and the shape
-TURN, TURNS, MOVE, SPEED, SPIN, RUBS, STICKS, AT_MIDDLE, SHAPE = 0, 9, 18, 21, 24, 33, 34, 35, 36
-# of a level set: place in the voxel of the middle, rows of du/de, edge of a voxel [m], band [m]
-IN_VOXEL, TO_VOXELS, VOXEL_SIZE, BAND_SIZE = 36, 39, 48, 49
-PAIR_REALS = 52
-# block, kind of the shape, rule, place among bodies and walls; of a level set the voxel of the middle from the table's first, size
-# of the table in leaves, its first entry, its first leaf; the blocks around the block
-BLOCK, FORM, HOW, WHICH, AT_VOXEL, LEAVES, ENTRY, FIRST_LEAF, AROUND = 0, 1, 2, 3, 4, 7, 10, 11, 12
-PAIR_INTEGERS = 40
+# on the distance of the middle, how far the body's own motion takes its surface in a substep
+TURN, TURNS, MOVE, SPEED, SPIN, RUBS, STICKS, AT_MIDDLE, OWN = 0, 9, 18, 21, 24, 33, 34, 35, 36
+# an analytic shape
+SHAPE = 37
+# or a level set: place between its two keys at the start and at the end, seconds between them, the velocity that carries them
+# [m/s], and of each of the two the place in the voxel of the middle, rows of du/de, edge of a voxel [m], band [m]
+MIX, SPAN_OF_KEYS, CARRIED, IN_VOXEL, TO_VOXELS, VOXEL_SIZE, BAND_SIZE, LATTICE_REALS = 37, 39, 40, 43, 46, 55, 56, 14
+PAIR_REALS = 72
+# block, kind of the shape, rule, place among bodies and walls, level sets that it is between, whether they carry velocities; of
+# each level set the voxel of the middle from the table's first, size of the table in leaves, its first entry, its first leaf; the
+# blocks around the block
+BLOCK, FORM, HOW, WHICH, KEYS, HAS_SPEED, AT_VOXEL, LEAVES, ENTRY, FIRST_LEAF, LATTICE_INTEGERS = 0, 1, 2, 3, 4, 5, 6, 9, 12, 13, 8
+AROUND = 22
+PAIR_INTEGERS = 52
 
 
 def definitions() -> str:
     """Return as C++ what kernels and this package must agree on."""
     here = globals()
-    columns = "TURN TURNS MOVE SPEED SPIN RUBS STICKS AT_MIDDLE SHAPE IN_VOXEL TO_VOXELS VOXEL_SIZE BAND_SIZE PAIR_REALS".split()
-    columns += "BLOCK FORM HOW WHICH AT_VOXEL LEAVES ENTRY FIRST_LEAF AROUND PAIR_INTEGERS".split()
+    columns = "TURN TURNS MOVE SPEED SPIN RUBS STICKS AT_MIDDLE OWN SHAPE MIX SPAN_OF_KEYS CARRIED PAIR_REALS".split()
+    columns += "IN_VOXEL TO_VOXELS VOXEL_SIZE BAND_SIZE LATTICE_REALS BLOCK FORM HOW WHICH KEYS HAS_SPEED".split()
+    columns += "AT_VOXEL LEAVES ENTRY FIRST_LEAF LATTICE_INTEGERS AROUND PAIR_INTEGERS".split()
     numbers = {name: here[name] for name in columns}
     for module, names in (
         (level_set, "LEVEL_SET SPHERE BOX CAPSULE PLANE LEAF PADDED PADDED_VOLUME STEEP"),
@@ -166,7 +177,7 @@ def write_pairs(blocks, which, coord, middle, start, motion, walls, bodies, inte
         start: Which pose comes first: 0 for paths over the substep, 1 for nodes at its end.
         motion: Grid spacing [m]; origin of the blocks in the frame of the bodies, shape (3,) [m]; substep [s].
         walls: `WallPlanes`.
-        bodies: `Bodies`, none of which changes its shape in the substep.
+        bodies: `Bodies`, none of which passes a key of its shape in the substep.
         integers, reals: Written but for `AROUND`, shapes (n, PAIR_INTEGERS), int32, and (n, PAIR_REALS), float32.
     """
     h, shift, dt = motion
@@ -190,6 +201,7 @@ def _write_pair(k, blocks, which, coord, middle, start, motion, walls, bodies, i
     integers[k, FORM], integers[k, HOW] = bodies.integer[b, KIND], bodies.integer[b, RULE]
     reals[k, RUBS], reals[k, STICKS] = real[b, FRICTION], real[b, ADHESION]
     y0, y1, y2 = to_body(b, start, x0, x1, x2, real)
+    reals[k, OWN] = dt * real[b, OWN_SPEED] * cells
     reals[k, AT_MIDDLE] = sample(b, float(start), y0, y1, y2, bodies)[0] * cells
     z0, z1, z2 = to_body(b, 1, x0, x1, x2, real)
     reals[k, MOVE], reals[k, MOVE + 1], reals[k, MOVE + 2] = (z0 - y0) * cells, (z1 - y1) * cells, (z2 - y2) * cells
@@ -248,14 +260,28 @@ def _write_shape(k, kind, y, s, reals):
 
 @part
 def _write_level_set(k, b, y, h, bodies, integers, reals):
-    ints, to_voxel, lattice = bodies.lattice_integer, bodies.lattice_real, bodies.integer[b, KEY_LATTICES]
+    """Write a level set, which lies between the same two keys all through the substep, or has one alone."""
+    first, real = bodies.integer[b, KEY_LATTICES + 2], bodies.real
+    changes = first != bodies.integer[b, KEY_LATTICES + 3]
+    integers[k, KEYS], integers[k, HAS_SPEED] = 1 + int(changes), bodies.integer[b, HAS_VELOCITY]
+    reals[k, MIX], reals[k, MIX + 1], reals[k, SPAN_OF_KEYS] = real[b, KEY_MIX], real[b, KEY_MIX + 1], real[b, KEY_SPAN + 1]
+    for i in range(3):
+        reals[k, CARRIED + i] = real[b, DRIFT + 3 + i]
+    for key in range(1 + int(changes)):
+        _write_lattice(k, key, bodies.integer[b, KEY_LATTICES + 2 + key], y, h, bodies, integers, reals)
+
+
+@part
+def _write_lattice(k, key, lattice, y, h, bodies, integers, reals):
+    ints, to_voxel = bodies.lattice_integer, bodies.lattice_real
+    whole, of = key * LATTICE_INTEGERS, key * LATTICE_REALS
     for i in range(3):
         u = to_voxel[lattice, 4 * i] * y[0] + to_voxel[lattice, 4 * i + 1] * y[1] + to_voxel[lattice, 4 * i + 2] * y[2]
         u += to_voxel[lattice, 4 * i + 3] - LEAF * ints[lattice, TABLE_LOW + i]
         voxel = np.floor(u)
-        integers[k, AT_VOXEL + i], integers[k, LEAVES + i] = int(voxel), ints[lattice, TABLE_SIZE + i]
-        reals[k, IN_VOXEL + i] = u - voxel
+        integers[k, whole + AT_VOXEL + i], integers[k, whole + LEAVES + i] = int(voxel), ints[lattice, TABLE_SIZE + i]
+        reals[k, of + IN_VOXEL + i] = u - voxel
         for j in range(3):
-            reals[k, TO_VOXELS + 3 * i + j] = to_voxel[lattice, 4 * i + j] * h
-    integers[k, ENTRY], integers[k, FIRST_LEAF] = ints[lattice, TABLE_OFFSET], ints[lattice, LEAF_OFFSET]
-    reals[k, VOXEL_SIZE], reals[k, BAND_SIZE] = to_voxel[lattice, VOXEL], to_voxel[lattice, BAND]
+            reals[k, of + TO_VOXELS + 3 * i + j] = to_voxel[lattice, 4 * i + j] * h
+    integers[k, whole + ENTRY], integers[k, whole + FIRST_LEAF] = ints[lattice, TABLE_OFFSET], ints[lattice, LEAF_OFFSET]
+    reals[k, of + VOXEL_SIZE], reals[k, of + BAND_SIZE] = to_voxel[lattice, VOXEL], to_voxel[lattice, BAND]

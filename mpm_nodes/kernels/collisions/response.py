@@ -57,7 +57,7 @@ SWEEPS = 2
 
 MET = 1e-12
 """Approach, over the speeds, up to which a contact has been met: what the first sweep stopped is left with none but rounding, which
-must not decide whether the second meets it with all its mass."""
+must not decide whether the second meets it with all its mass. Adhesion of which no greater share is left has been used up."""
 
 
 class Chains(NamedTuple):
@@ -317,7 +317,8 @@ def _meet(chain, nodes, rows, places, ratios, head, following):
             _tell(told, c, (1.0 - r) * momentum[i + 3], (d0, d1, d2))
         if row[PULL] > 0.0:  # a second sweep has what is left
             pulled = -momentum[i + 3] * (d0 * row[NORMAL] + d1 * row[NORMAL + 1] + d2 * row[NORMAL + 2])
-            row[PULL] = max(row[PULL] - max(pulled, 0.0), 0.0)
+            left = row[PULL] - max(pulled, 0.0)
+            row[PULL] = left if left > MET * row[PULL] else 0.0
         velocity[i], velocity[i + 1], velocity[i + 2] = v[0] + d0, v[1] + d1, v[2] + d2
         change0, change1, change2 = change0 - m * d0, change1 - m * d1, change2 - m * d2
         c = np.int64(following[c])

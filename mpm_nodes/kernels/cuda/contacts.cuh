@@ -8,7 +8,7 @@
 #define SEVERAL -1
 // Nodes nearer to a surface than this are in contact [cells].
 #define REACH (0.5f - CLOSE_BY)
-// Approach, over the speeds, up to which a contact has been met.
+// Approach, over the speeds, up to which a contact has been met, and the share of adhesion up to which it has been used up.
 #define MET 1e-6f
 
 // A contact: normal and r; velocity of the body at the node and how fast matter may come nearer; velocity of the body at the image
@@ -109,7 +109,7 @@ static __device__ float gap_before(const int* pair, const Grid& grid, int node, 
 static __device__ float depth_behind(Seen seen, Vec e, Met met, const Lattices& lattices) {
     const float square = dot(met.g, met.g);
     if (seen.in[FORM] == PLANE || met.phi <= -DEEPEST || square < 0.5f) return BEHIND;
-    const Met behind = sample(seen, e + ((BEHIND - met.phi) / sqrtf(square)) * met.g, lattices);
+    const Met behind = sample(seen, e + ((BEHIND - met.phi) / sqrtf(square)) * met.g, 1.0f, lattices);
     if (dot(met.g, behind.g) < -0.25f * square) return BEHIND;
     return fminf(fmaxf(behind.phi, BEHIND), SHALLOWEST);
 }
@@ -167,22 +167,22 @@ static __device__ Image image_of(const int* pair, const Grid& grid, int node, fl
 // ---------------------------------------------------------------- listing (grid.py)
 // A thread for each of `count` places for contacts. With adhesion `volume` holds the volume of the matter of each node [m^3].
 extern "C" __global__ void __launch_bounds__(THREADS)
-list_contacts(const int* pairs, const float* reals, const int* table, const float* coarse, const float* values, const float4* momentum,
-              const float* volume, float least_mass, int nodes, float h, float dt, int* images, Contact* contacts, int count) {
+list_contacts(const int* pairs, const float* reals, const int* table, const float* coarse, const float* values, const float* speeds,
+              const float* coarse_speeds, const float4* momentum, const float* volume, float least_mass, int nodes, float h, float dt, int* images, Contact* contacts, int count) {
     const int c = blockIdx.x * THREADS + threadIdx.x, node = c & 63;
     if (c >= count) return;
     const Seen seen = {pairs + PAIR_INTEGERS * (c >> 6), reals + PAIR_REALS * (c >> 6)};
-    const Lattices lattices = {table, coarse, values, 1.0f / h};
+    const Lattices lattices = {table, coarse, values, speeds, coarse_speeds, 1.0f / h};
     const Grid grid = {momentum, least_mass, nodes};
     images[c] = NOTHING;
     if (!(momentum[64 * seen.in[BLOCK] + node].w > 0.0f)) return;
     const Vec o = {(node >> 4) - 1.5f, ((node >> 2) & 3) - 1.5f, (node & 3) - 1.5f}, e = placed(seen, o, 1.0f);
-    const Met met = sample(seen, e, lattices);
+    const Met met = sample(seen, e, 1.0f, lattices);
     if (met.phi >= REACH) return;
     const Vec n = world_normal(seen, 1.0f, met.g);
     const float gap = gap_before(seen.in, grid, node, met.phi, n, depth_behind(seen, e, met, lattices));
     if (gap >= FARTHEST) return;
-    Vec w = body_velocity(seen, e), u = w;
+    Vec w = body_velocity(seen, e, lattices), u = w;
     Image image = image_of(seen.in, grid, node, met.phi, n);
     const Vec way = vec(image.way[0], image.way[1], image.way[2]);
     float pull = seen.of[STICKS];
@@ -195,9 +195,9 @@ list_contacts(const int* pairs, const float* reals, const int* table, const floa
     }
     if (image.node >= 0) {
         const Vec there = placed(seen, o + way, 1.0f);
-        u = body_velocity(seen, there);
+        u = body_velocity(seen, there, lattices);
         // deep inside, a level set knows neither its distance nor its normal well: what it takes for outside may lie inside
-        if (seen.in[FORM] == LEVEL_SET && sample(seen, there, lattices).phi < 0.5f * REACH) image.node = NONE, image.ratio = 0.0f;
+        if (seen.in[FORM] == LEVEL_SET && sample(seen, there, 1.0f, lattices).phi < 0.5f * REACH) image.node = NONE, image.ratio = 0.0f;
     }
     // matter that is a gap before the surface may come nearer by as much
     int rule = seen.in[HOW];
@@ -341,8 +341,10 @@ static __device__ void meet(const int* listed, const int* pairs, const int* imag
             const float share = (1.0f - r) * m;
             given[c] = make_float4(told.x - share * d.x, told.y - share * d.y, told.z - share * d.z, 0.0f);
         }
-        if (contact.more.x > 0.0f)  // a second sweep has what is left
-            contacts[c].more.x = fmaxf(contact.more.x - fmaxf(-m * dot(d, first_three(contact.normal)), 0.0f), 0.0f);
+        if (contact.more.x > 0.0f) {  // a second sweep has what is left
+            const float left = contact.more.x - fmaxf(-m * dot(d, first_three(contact.normal)), 0.0f);
+            contacts[c].more.x = left > MET * contact.more.x ? left : 0.0f;
+        }
         velocity[node] = make_float4(v.x + d.x, v.y + d.y, v.z + d.z, 0.0f);
         change = change - r * m * d;
         if (c == own) break;

@@ -27,14 +27,14 @@ struct Touch {
 static __device__ Touch first_touch(Seen seen, float s, float touching, Vec p, Vec v, const Lattices& lattices) {
     const float rest = 1.0f - s;
     Vec e = placed(seen, p, s);
-    const float way = 1.05f * length(placed(seen, p + rest * v, 1.0f) - e);
+    const float way = 1.05f * length(placed(seen, p + rest * v, 1.0f) - e) + rest * seen.of[OWN];
     // the middle of the block is no nearer than that, and the distance changes no faster than the place
     if (s == 0.0f && seen.of[AT_MIDDLE] - 1.001f * length(p) > way + touching) return {2.0f, {0.0f, {0.0f, 0.0f, 0.0f}}};
     float outside = 0.0f, inside = 2.0f, t = 0.0f;
     Met known = {0.0f, {0.0f, 0.0f, 0.0f}};
     int halvings = 0;
     for (int round = 0; halvings < 7 && round < MOST_STEPS; round++) {
-        const Met met = sample(seen, e, lattices);
+        const Met met = sample(seen, e, s + rest * t, lattices);
         if (round == 0) {
             if (met.phi <= touching) return {s, met};
             if (met.phi > way) return {2.0f, met};
@@ -63,12 +63,12 @@ static __device__ Touch first_touch(Seen seen, float s, float touching, Vec p, V
 // something: its number as bits, where it then is [cells], block, velocities before and after.
 template <bool TELLS>
 static __device__ void collide(const int* blocks, const float* sides, const float* rules, const int* pairs, const float* reals,
-                               const int* table, const float* coarse, const float* values, const int* block_start, int* offset,
+                               const int* table, const float* coarse, const float* values, const float* speeds, const float* coarse_speeds, const int* block_start, int* offset,
                                float* velocity, int stride, float unit, float inverse_unit, float h, float dt, unsigned char* doomed,
                                int* counts, float* lost) {
     const int* block = blocks + 3 * blockIdx.x;
     const float* walls = sides + 6 * blockIdx.x;
-    const Lattices lattices = {table, coarse, values, 1.0f / h};
+    const Lattices lattices = {table, coarse, values, speeds, coarse_speeds, 1.0f / h};
     const float cells = dt / h;
     for (int i = block_start[block[0]] + threadIdx.x; i < block_start[block[0] + 1]; i += THREADS) {
         const Vec x = inverse_unit * vec(offset[i], offset[stride + i], offset[2 * stride + i]);
@@ -95,7 +95,7 @@ static __device__ void collide(const int* blocks, const float* sides, const floa
             q = q + ((first.at - s) * cells) * v;
             s = first.at;
             const Vec n = world_normal(seen, s, first.met.g);
-            w = body_velocity(seen, placed(seen, x + q, s));
+            w = body_velocity(seen, placed(seen, x + q, s), lattices);
             v = respond(seen.in[HOW], seen.of[RUBS], n, v, w);
             const float out = fminf(fmaxf(MARGIN - first.met.phi, 0.0f), PUSH - pushed);
             pushed += out;
@@ -140,18 +140,18 @@ static __device__ void collide(const int* blocks, const float* sides, const floa
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 3)
 collide_paths(const int* blocks, const float* sides, const float* rules, const int* pairs, const float* reals, const int* table,
-              const float* coarse, const float* values, const int* block_start, int* offset, float* velocity, int stride, float unit,
+              const float* coarse, const float* values, const float* speeds, const float* coarse_speeds, const int* block_start, int* offset, float* velocity, int stride, float unit,
               float inverse_unit, float h, float dt, unsigned char* doomed, int* counts) {
-    collide<false>(blocks, sides, rules, pairs, reals, table, coarse, values, block_start, offset, velocity, stride, unit,
+    collide<false>(blocks, sides, rules, pairs, reals, table, coarse, values, speeds, coarse_speeds, block_start, offset, velocity, stride, unit,
                    inverse_unit, h, dt, doomed, counts, nullptr);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 3)
 collide_and_tell(const int* blocks, const float* sides, const float* rules, const int* pairs, const float* reals, const int* table,
-                 const float* coarse, const float* values, const int* block_start, int* offset, float* velocity, int stride, float unit,
+                 const float* coarse, const float* values, const float* speeds, const float* coarse_speeds, const int* block_start, int* offset, float* velocity, int stride, float unit,
                  float inverse_unit, float h, float dt, unsigned char* doomed, int* counts, float* lost) {
-    collide<true>(blocks, sides, rules, pairs, reals, table, coarse, values, block_start, offset, velocity, stride, unit,
+    collide<true>(blocks, sides, rules, pairs, reals, table, coarse, values, speeds, coarse_speeds, block_start, offset, velocity, stride, unit,
                   inverse_unit, h, dt, doomed, counts, lost);
 }

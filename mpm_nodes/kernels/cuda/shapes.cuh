@@ -28,10 +28,10 @@ static __device__ Vec back(const float* m, Vec a) {
     return {m[0] * a.x + m[3] * a.y + m[6] * a.z, m[1] * a.x + m[4] * a.y + m[7] * a.z, m[2] * a.x + m[5] * a.y + m[8] * a.z};
 }
 
-// Level sets of all bodies, and what takes their metres to cells.
+// Level sets of all bodies with their velocities, if any has some, and what takes their metres to cells.
 struct Lattices {
     const int* table;
-    const float *coarse, *values;
+    const float *coarse, *values, *speeds, *coarse_speeds;
     float per_metre;
 };
 
@@ -85,8 +85,11 @@ static __device__ float mean_slope(Seen seen, const Lattices& lattices, const in
     return fabsf(slope) < steep ? 0.5f * (slope + other) : other;
 }
 
-// Distance [cells] and gradient of a level set at e.
-static __device__ Met sample_level_set(Seen seen, Vec e, const Lattices& lattices) {
+// The same body, with the second of its level sets in the place of the first.
+static __device__ Seen of_key(Seen seen, int key) { return {seen.in + key * LATTICE_INTEGERS, seen.of + key * LATTICE_REALS}; }
+
+// Distance [cells] and gradient of one level set at e.
+static __device__ Met sample_lattice(Seen seen, Vec e, const Lattices& lattices) {
     const float voxel = seen.of[VOXEL_SIZE], band = seen.of[BAND_SIZE];
     const int* size = seen.in + LEAVES;
     const Vec way = times(seen.of + TO_VOXELS, e);
@@ -137,6 +140,66 @@ static __device__ Met sample_level_set(Seen seen, Vec e, const Lattices& lattice
     return {phi * lattices.per_metre, lattices.per_metre * back(seen.of + TO_VOXELS, {slope[0], slope[1], slope[2]})};
 }
 
+// Velocity of one level set at e, in the body's frame [m/s]: trilinear in a leaf, else the nearest surface's.
+static __device__ Vec sample_speed(Seen seen, Vec e, const Lattices& lattices) {
+    const int* size = seen.in + LEAVES;
+    const Vec way = times(seen.of + TO_VOXELS, e);
+    const float t[3] = {seen.of[IN_VOXEL] + way.x, seen.of[IN_VOXEL + 1] + way.y, seen.of[IN_VOXEL + 2] + way.z};
+    int i[3];
+    float f[3];
+    for (int a = 0; a < 3; a++) {
+        const float low = floorf(t[a]);
+        const int cell = seen.in[AT_VOXEL + a] + (int)low, last = LEAF * size[a] - 1;
+        i[a] = max(min(cell, last), 0);
+        f[a] = cell < 0 ? 0.0f : (cell > last ? 0.5f : t[a] - low);
+        if (i[a] == last) f[a] = fminf(f[a], 0.5f);
+    }
+    const int entry = seen.in[ENTRY] + ((i[0] / LEAF) * size[1] + i[1] / LEAF) * size[2] + i[2] / LEAF, leaf = lattices.table[entry];
+    const float* far = lattices.coarse_speeds + 3 * (long long)entry;
+    if (leaf < 0) return {far[0], far[1], far[2]};
+    const int inside = ((i[0] % LEAF) * PADDED + i[1] % LEAF) * PADDED + i[2] % LEAF;
+    const float* at = lattices.speeds + 3 * ((long long)(seen.in[FIRST_LEAF] + leaf) * PADDED_VOLUME + inside);
+    Vec v = {0.0f, 0.0f, 0.0f};
+    for (int corner = 0; corner < 8; corner++) {
+        const int a = corner >> 2, b = (corner >> 1) & 1, c = corner & 1;
+        const float* there = at + 3 * ((a * PADDED + b) * PADDED + c);
+        const float weight = (a ? f[0] : 1.0f - f[0]) * (b ? f[1] : 1.0f - f[1]) * (c ? f[2] : 1.0f - f[2]);
+        v = v + weight * vec(there[0], there[1], there[2]);
+    }
+    return v;
+}
+
+// A level set between its keys: its velocity, of the grids or else the drift of the centre, carries each from its time to this one, and
+// the two are blended. Velocity in the body's frame [m/s], and d phi/dt that is left over [m/s].
+struct Blend {
+    Met met;
+    Vec speed;
+    float rate;
+};
+
+static __device__ Blend sample_keys(Seen seen, Vec e, float mix, const Lattices& lattices) {
+    const int keys = seen.in[KEYS];
+    Vec v = {seen.of[CARRIED], seen.of[CARRIED + 1], seen.of[CARRIED + 2]};
+    if (seen.in[HAS_SPEED]) {
+        v = {0.0f, 0.0f, 0.0f};
+        for (int key = 0; key < keys; key++)
+            v = v + (keys == 1 ? 1.0f : (key ? mix : 1.0f - mix)) * sample_speed(of_key(seen, key), e, lattices);
+    }
+    const float span = keys == 1 ? 0.0f : seen.of[SPAN_OF_KEYS];
+    Blend found = {{0.0f, {0.0f, 0.0f, 0.0f}}, v, 0.0f};
+    float change = 0.0f;
+#pragma unroll 1
+    for (int key = 0; key < keys; key++) {
+        const float weight = keys == 1 ? 1.0f : (key ? mix : 1.0f - mix), back_by = (key ? mix - 1.0f : mix) * span * lattices.per_metre;
+        const Met met = sample_lattice(of_key(seen, key), e - back_by * v, lattices);
+        found.met.phi += weight * met.phi;
+        found.met.g = found.met.g + weight * met.g;
+        change = met.phi - change;
+    }
+    if (span > 0.0f) found.rate = change / (span * lattices.per_metre);
+    return found;
+}
+
 // ---------------------------------------------------------------- shapes
 // Of the square |c + e|^2 - r^2 the part without e is given: nothing cancels near the surface.
 static __device__ Met sample_round(float square, Vec c, Vec e, float radius) {
@@ -166,8 +229,8 @@ static __device__ Met sample_box(const float* s, Vec e) {
     return {nearest <= 0.0f ? nearest : r, (1.0f / r) * vec(way[0], way[1], way[2])};
 }
 
-// Distance [cells] of a body at e, and its gradient in the body's frame.
-static __device__ Met sample(Seen seen, Vec e, const Lattices& lattices) {
+// Distance [cells] of a body at e at a time of the substep, 0 to 1, and its gradient in the body's frame.
+static __device__ Met sample(Seen seen, Vec e, float time, const Lattices& lattices) {
     const float* s = seen.of + SHAPE;
     switch (seen.in[FORM]) {
     case PLANE:
@@ -182,7 +245,7 @@ static __device__ Met sample(Seen seen, Vec e, const Lattices& lattices) {
     case BOX:
         return sample_box(s, e);
     default:
-        return sample_level_set(seen, e, lattices);
+        return sample_keys(seen, e, seen.of[MIX] + time * (seen.of[MIX + 1] - seen.of[MIX]), lattices).met;
     }
 }
 
@@ -201,7 +264,14 @@ static __device__ Vec world_normal(Seen seen, float s, Vec g) {
     return size < 1e-9f ? vec(0.0f, 0.0f, 0.0f) : (1.0f / size) * n;
 }
 
-// Velocity of the body's matter at e [m/s].
-static __device__ Vec body_velocity(Seen seen, Vec e) {
-    return vec(seen.of[SPEED], seen.of[SPEED + 1], seen.of[SPEED + 2]) + times(seen.of + SPIN, e);
+// Velocity of the body's matter at e [m/s]. A level set that moves in its own frame adds that motion: its velocities, else
+// d phi/dt along the normal.
+static __device__ Vec body_velocity(Seen seen, Vec e, const Lattices& lattices) {
+    const Vec moved = vec(seen.of[SPEED], seen.of[SPEED + 1], seen.of[SPEED + 2]) + times(seen.of + SPIN, e);
+    if (seen.in[FORM] != LEVEL_SET || (seen.in[KEYS] == 1 && !seen.in[HAS_SPEED])) return moved;
+    const Blend blend = sample_keys(seen, e, seen.of[MIX + 1], lattices);
+    const float square = dot(blend.met.g, blend.met.g);
+    Vec own = blend.speed;
+    if (!seen.in[HAS_SPEED] && square > 1e-12f) own = own - (blend.rate / square) * blend.met.g;
+    return moved + back(seen.of + TURN, own) + back(seen.of + TURNS, own);
 }

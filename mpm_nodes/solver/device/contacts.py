@@ -16,16 +16,15 @@ from mpm_nodes.kernels.collisions import pairs
 from mpm_nodes.kernels.collisions.response import SWEEPS
 from mpm_nodes.kernels.collisions.rules import DELETE
 from mpm_nodes.kernels.cuda.loop import THREADS, cuda_source, header
-from mpm_nodes.kernels.level_sets.level_set import ADHESION, HAS_VELOCITY, KEY_LATTICES, POSE, Bodies, WallPlanes
+from mpm_nodes.kernels.level_sets.level_set import ADHESION, KEY_LATTICES, OWN_SPEED, POSE, Bodies, WallPlanes
 from mpm_nodes.solver.device.residency import Device, Residency
 
 __all__ = ["ELSEWHERE", "DeviceContacts", "SummedContacts", "kernels", "on_host_because"]
 
-ELSEWHERE = (
-    "bodies that move by themselves or change their shape, plates that keep their sides apart and painted friction, "
-    "in the blocks near them"
-)
+ELSEWHERE = "bodies that move by themselves, plates that keep their sides apart and painted friction, in the blocks near them"
 """Where contacts are found on the CPU, as reports tell it; `on_host_because` decides."""
+TABLES = ("table", "coarse", "values", "speeds", "coarse speeds")
+"""What `Bodies` holds of level sets, from `table` on."""
 MIDDLE_OF_NODES, MIDDLE_OF_PARTICLES = 1.5, 3.5
 """Place of the middle of a block from its first node [cells]."""
 REACH_STEP = 0.25
@@ -66,17 +65,14 @@ class LostOnPaths(NamedTuple):
 
 def on_host_because(colliders: Any) -> str:
     """Return why contacts with these bodies are found on the CPU, "" where they are found on the device."""
-    integer = colliders.bodies().integer
-    lattices = integer[:, KEY_LATTICES : KEY_LATTICES + 4]
+    lattices = colliders.bodies().integer[:, KEY_LATTICES : KEY_LATTICES + 4]
     if colliders.rigid is not None:
         return "bodies move by themselves"
     if len(colliders.plates):
         return "plates keep their two sides apart"
-    if integer[:, HAS_VELOCITY].any() or any(len(each.shape.level_sets) > 1 for each in colliders.colliders):
-        return "a body changes its shape, or its surface runs"
     if colliders.painted:
         return "friction or adhesion varies over a body"
-    return "" if (lattices == lattices[:, :1]).all() else "a body changes its shape"
+    return "" if (lattices[:, :2] == lattices[:, 2:]).all() else "a body passes a key of its shape in this substep"
 
 
 @functools.cache
@@ -112,11 +108,6 @@ class _Room:
             self.device.upload(buffer, np.ascontiguousarray(array))
         return buffer
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held."""
-        return sum(held for held, _ in self._held.values())
-
 
 class _GridPairs(NamedTuple):
     """The pairs of grid blocks that are on the device.
@@ -143,19 +134,14 @@ class DeviceContacts:
         self._grid = _GridPairs(0, (), np.zeros(0, np.int64), np.zeros(0, np.int64))
         self._blocks = self._giving = 0
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held on the device."""
-        return 0 if self._room is None else self._room.nbytes
-
     def _begin(self, residency: Residency, bodies: Bodies) -> _Room:
         """Return room on the device, with the level sets of the bodies there."""
         if self._room is None or self._room.device is not residency.device:
             self._room, self._lattices, self._known = _Room(residency.device), (), {}
-        lattices = bodies[4:7]
-        if len(self._lattices) != 3 or not all(a is b for a, b in zip(lattices, self._lattices, strict=True)):
+        lattices = bodies[4:]
+        if not self._lattices or not all(a is b for a, b in zip(lattices, self._lattices, strict=True)):
             self._lattices = lattices
-            for name, array in zip(("table", "coarse", "values"), lattices, strict=True):
+            for name, array in zip(TABLES, lattices, strict=True):
                 self._room.filled(name, array)
                 residency.moved[0] += array.nbytes
         return self._room
@@ -241,17 +227,15 @@ class DeviceContacts:
         return volume
 
     def _tables(self, room: _Room) -> list[Any]:
-        return [room.of(name, 0) for name in ("table", "coarse", "values")]
+        return [room.of(name, 0) for name in TABLES]
 
     def _list_grid(
         self, grid: Any, around: np.ndarray, shift: np.ndarray, dt: float, shapes: tuple[WallPlanes, Bodies], room: _Room
     ) -> None:
         """Find the pairs of grid blocks, unless they are those of the substep before."""
         walls, bodies = shapes
-        end = bodies.real.copy()
-        moves = bool((end[:, POSE : POSE + 12] != end[:, POSE + 12 : POSE + 24]).any())
-        held = (grid.packed, bodies.lattice_integer)
-        if self._same("grid", held, (walls.box, walls.rules, bodies.integer, bodies.real, dt if moves else 0.0)):
+        held, compared = (grid.packed, bodies.lattice_integer), (walls.box, walls.rules, bodies.integer, bodies.real)
+        if self._same("grid", held, (*compared, dt if _moves(bodies) else 0.0)):
             return
         marks = np.zeros((grid.count, len(bodies.real) + 6), np.uint8)
         pairs.mark_grid_blocks(grid.coord, (grid.h, shift), walls, bodies, marks)
@@ -340,9 +324,8 @@ class DeviceContacts:
     ) -> None:
         """Find the pairs of blocks of particles, unless they are those of the substep before."""
         walls, bodies = shapes
-        moves = bool((bodies.real[:, POSE : POSE + 12] != bodies.real[:, POSE + 12 : POSE + 24]).any())
         reach = np.ceil(reach / REACH_STEP) * REACH_STEP
-        compared = (walls.box, walls.rules, bodies.integer, bodies.real, reach, dt if moves else 0.0)
+        compared = (walls.box, walls.rules, bodies.integer, bodies.real, reach, dt if _moves(bodies) else 0.0)
         if self._same("particles", (particles.block_coord, particles.block_start, bodies.lattice_integer), compared):
             return
         coord, motion = particles.block_coord, (particles.h, shift, dt)
@@ -365,6 +348,12 @@ class DeviceContacts:
         room.filled("path start", particles.block_start.astype(np.int32))
         particles.residency.moved[0] += sum(table.nbytes for table in tables.values()) + 4 * len(particles.block_start)
         self._blocks = len(near)
+
+
+def _moves(bodies: Bodies) -> bool:
+    """Return whether any body moves, or its surface does: then what blocks see of it hangs on the length of the substep."""
+    start = POSE + 12
+    return bool((bodies.real[:, POSE:start] != bodies.real[:, start : start + 12]).any() or bodies.real[:, OWN_SPEED].any())
 
 
 def _written(
