@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mpm_nodes.kernels.compile.jit import compiled, part
+from mpm_nodes.kernels.compile.parallel import parallel_for
 from mpm_nodes.kernels.level_sets.level_set import LEAF, LeafLevelSet
 
 __all__ = ["Sheet", "SheetPoints", "mean_of_cubes", "sheet_points", "steepest_axis", "thin_sheet"]
@@ -194,18 +196,32 @@ def _across(normals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _phi(level_set: LeafLevelSet, points: npt.NDArray[np.floating]) -> np.ndarray:
     """Return the signed distance at points in voxels [m], trilinear; away from the leaves its sign alone."""
-    cell = np.floor(points).astype(np.int64)
-    leaf = cell // LEAF - level_set.low
-    size = np.array(level_set.table.shape)
-    held = ((leaf >= 0) & (leaf < size)).all(axis=1)
-    safe = tuple(np.where(held[:, None], leaf, 0).T)
-    number = np.where(held, level_set.table[safe], -1)
-    phi = np.where(held & (level_set.coarse[safe] < 0.0), -level_set.band, level_set.band)
-    inner = number >= 0
-    at, part = cell[inner] % LEAF, points[inner] - cell[inner]
-    total = np.zeros(len(at))
-    for corner in np.ndindex(2, 2, 2):
-        weight = np.where(corner, part, 1.0 - part).prod(axis=1)
-        total += weight * level_set.values[(number[inner], *(at + corner).T)]
-    phi[inner] = total
+    phi = np.full(len(points), level_set.band)
+    _sample(points, np.asarray(level_set.low, np.int64), level_set.table, level_set.coarse, level_set.values, phi)
     return phi
+
+
+@compiled(fastmath=False)
+def _sample(points, low, table, coarse, values, phi):
+    """Write the distance at points; `phi` holds the band, which is what stays outside of the table."""
+    parallel_for(_sample_at, points.shape[0], (points, low, table, coarse, values, phi))
+
+
+@part
+def _sample_at(p, points, low, table, coarse, values, phi):
+    x, y, z = points[p, 0], points[p, 1], points[p, 2]
+    i, j, k = int(np.floor(x)), int(np.floor(y)), int(np.floor(z))
+    a, b, c = i // LEAF - low[0], j // LEAF - low[1], k // LEAF - low[2]
+    if not (0 <= a < table.shape[0] and 0 <= b < table.shape[1] and 0 <= c < table.shape[2]):
+        return
+    leaf = table[a, b, c]
+    if leaf < 0:
+        phi[p] = -phi[p] if coarse[a, b, c] < 0.0 else phi[p]
+        return
+    x, y, z, i, j, k = x - i, y - j, z - k, i % LEAF, j % LEAF, k % LEAF
+    total = 0.0
+    for corner in range(8):
+        u, v, w = corner >> 2, (corner >> 1) & 1, corner & 1
+        weight = (x if u else 1.0 - x) * (y if v else 1.0 - y) * (z if w else 1.0 - z)
+        total += weight * values[leaf, i + u, j + v, k + w]
+    phi[p] = total
