@@ -92,10 +92,11 @@ IN_A_SET: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "honey": ("kitchen", 40, ("settings.end=40",)),
     "hot_air": ("kitchen", 11, ("settings.cell_size=0.003", "settings.end=11", "melt.time_scale=0.5")),
     "twisted_sponge": ("kitchen", 12, ("settings.cell_size=0.00366", "settings.end=12", "floor_look.look=wood")),
+    "foam_stream": ("kitchen", 36, ()),
 }
 """Samples that docs/render.md shows in a set: its name, the frame, and what is changed in the graph."""
 SET_SIZE, SET_SAMPLES = (1600, 900), 6
-TALL = {"twisted_sponge": (1600, 1600)}
+TALL = {"twisted_sponge": (1600, 1600), "foam_stream": (1600, 1200)}
 """Size of those that would be small in a wide picture."""
 FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)}
 """Frames of the strips of docs/first_movies.md."""
