@@ -23,7 +23,7 @@ from mpm_nodes.solver.staggered import neighbour_blocks
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Deposit, Row, scatter
 
-__all__ = ["fill_cells"]
+__all__ = ["fill_cells", "open_shares"]
 
 
 def fill_cells(particles: ParticleStore, grid: GridStore, colliders: ColliderSet, share: Row = None) -> tuple[float, float]:
@@ -41,21 +41,26 @@ def fill_cells(particles: ParticleStore, grid: GridStore, colliders: ColliderSet
     """
     grid.clear("room")
     scatter(particles, grid, Kernel.QUADRATIC, Deposit("room", "volume", (None, None, share)))
-    size, (first, place) = 64 * grid.count, grid.places()
+    size = 64 * grid.count
     if grid.body.any():
         _fill_all_bodies(grid)
-    opened, divided = np.ones((len(first), 64)), np.zeros(size, bool)
-    if not colliders.idle:
-        shift = grid.origin + 0.5 * grid.h * np.array(CORNERS) - colliders.origin
-        find_open_shares(grid.coord[first], grid.h, shift, *colliders.shapes(), opened.reshape(-1))
+    opened, divided = open_shares(grid, colliders), np.zeros(size, bool)
     if grid.copies is not None:
         divided = grid.copies.node_sides[:, 0] != 0
     told = np.zeros((grid.count, 3))
-    write_room(
-        grid.array("room"), grid.h**3, opened[place].reshape(-1), divided, neighbour_blocks(grid), np.empty(size, bool), told
-    )
+    write_room(grid.array("room"), grid.h**3, opened, divided, neighbour_blocks(grid), np.empty(size, bool), told)
     matter, crowded = told[:, 1:].sum(axis=0)
     return float(told[:, 0].max(initial=0.0)), float(crowded / matter) if matter else 0.0
+
+
+def open_shares(grid: GridStore, colliders: ColliderSet) -> np.ndarray:
+    """Return o of cells, shape (64 count,)."""
+    first, place = grid.places()
+    opened = np.ones((len(first), 64))
+    if not colliders.idle:
+        shift = grid.origin + 0.5 * grid.h * np.array(CORNERS) - colliders.origin
+        find_open_shares(grid.coord[first], grid.h, shift, *colliders.shapes(), opened.reshape(-1))
+    return opened[place].reshape(-1)
 
 
 def _fill_all_bodies(grid: GridStore) -> None:

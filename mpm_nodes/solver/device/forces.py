@@ -54,7 +54,7 @@ def push_kernel(operations: tuple[int, ...], forces: tuple[int, ...], attributes
     body = "\n        ".join([f"float {', '.join(f'new_{n}' for n in range(len(results)))};", *lines])
     sums = "\n        ".join(f"given[{n}] += new_{n};" for n in range(told - 1))
     moves = "\n        ".join(f"if (dt > 0.0f) velocity[{axis} * stride + p] = new_{told + axis};" for axis in range(3))
-    return f"""{cuda_source("forces.cuh")}
+    return f"""{cuda_source("sums.cuh")}
 extern "C" __global__ void __launch_bounds__(THREADS)
 push(const long long* ranges, const float* corners, const int* offset, int stride, float unit, float size,
      const float* __restrict__ mass, {columns}const float* __restrict__ numbers, const float* __restrict__ most, float dt,
@@ -152,7 +152,7 @@ class DeviceForces:
         arguments += [self.residency.on_device(particles.kept(name)) for name in ("mass", *attributes)]
         velocity = self.residency.on_device(particles.kept("velocity"), write=dt > 0.0)
         device.launch(device.kernel(text, "push"), blocks, [*arguments, *self._numbers[1], np.float32(dt), velocity, rows])
-        add = device.kernel(cuda_source("forces.cuh"), "add_rows")
+        add = device.kernel(cuda_source("sums.cuh"), "add_rows")
         device.launch(add, size, [rows, row, np.int32(size), np.int32(blocks)])
         found = np.empty(size, np.float32)
         device.download(row, found)

@@ -23,13 +23,16 @@ from mpm_nodes.data import (
     Writes,
 )
 from mpm_nodes.graph.declare import shared_among_ranks, stage
+from mpm_nodes.kernels.composition.fragments import OnDevice
 from mpm_nodes.kernels.transfers.room import follow_room
 from mpm_nodes.kernels.transfers.weights import reach
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.colliders import ColliderSet
-from mpm_nodes.solver.filling import fill_cells
+from mpm_nodes.solver.device.density import DeviceRoom
+from mpm_nodes.solver.filling import fill_cells, open_shares
 from mpm_nodes.solver.grid import GridStore
 from mpm_nodes.solver.grid_arrays import CORNERS
+from mpm_nodes.solver.staggered import neighbour_blocks
 from mpm_nodes.solver.state import ParticleStore
 from mpm_nodes.solver.transfers import Take, gather
 
@@ -66,7 +69,7 @@ class SinceLook(StageMemory):
 
 
 @shared_among_ranks
-@stage(label="Follow Density", facts=(FILLED,))
+@stage(label="Follow Density", facts=(FILLED,), fragments=(OnDevice("bodies that are kept apart and thin plates"),))
 def follow_density(
     particles: A[ParticleStore, Reads("position", "velocity", "volume", LAW_STATE), Writes("room", LAW_STATE)],
     grid: A[GridStore, Writes("room")],
@@ -95,9 +98,23 @@ def follow_density(
         leave(particles, grid, step)
         return
     colliders.pose(step.time, step.time + step.dt)
-    tell(step, *fill_cells(particles, grid, colliders))
-    follow(particles, grid, step, (rate * memory.seconds / step.cell_size, tolerance))
+    per_speed = rate * memory.seconds / step.cell_size
+    if particles.residency is None or grid.body.any() or grid.copies is not None:
+        tell(step, *fill_cells(particles, grid, colliders))
+        follow(particles, grid, step, (per_speed, tolerance))
+    else:
+        room = _on_device(particles, grid)
+        tell(step, *room.fill(None if colliders.idle else open_shares(grid, colliders)))
+        room.follow(liquids, (per_speed, least_speed(step), tolerance))
     memory.seconds = 0.0
+
+
+def _on_device(particles: ParticleStore, grid: GridStore) -> DeviceRoom:
+    key = DeviceRoom, grid.version
+    if key not in particles.bound:
+        particles.bound[key] = DeviceRoom(particles, grid, neighbour_blocks(grid))
+    found: DeviceRoom = particles.bound[key]
+    return found
 
 
 def liquids_of(particles: ParticleStore) -> list[BoundLaw]:

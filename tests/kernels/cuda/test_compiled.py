@@ -20,6 +20,7 @@ from mpm_nodes.kernels.cuda.loop import THREADS, header
 from mpm_nodes.materials.contract import law, law_ids
 from mpm_nodes.solver.device.choice import device_kernel
 from mpm_nodes.solver.device.contacts import kernels
+from mpm_nodes.solver.device.density import room_kernels
 from mpm_nodes.solver.forces import kernel_of
 from mpm_nodes.solver.shared_loops import shared_loop
 from tests.kernels.cuda.test_device_forces import FORCES
@@ -114,6 +115,16 @@ def test_contacts_compile_to_what_a_gpu_runs_well(name, arch):
     print(f"{arch} {name}: {max(registers)} registers")
     assert spilled and max(spilled) == 0 and max(registers) <= REGISTERS
     assert ".f64" not in ptx
+
+
+@pytest.mark.parametrize("arch", [TURING, HOPPER, BLACKWELL])
+def test_the_room_of_liquids_compiles_to_what_gpus_run_well(arch):
+    """Few registers, no spills and no double precision."""
+    ptx, log = compiled(room_kernels(), arch)
+    used = [int(count) for count in re.findall(r"Used (\d+) registers", log)]
+    print(f"{arch}: {used} registers")
+    assert len(used) == 8 and max(used) <= 64
+    assert set(re.findall(r"(\d+) bytes spill stores", log)) == {"0"} and ".f64" not in ptx
 
 
 @pytest.mark.parametrize("arch", [TURING, HOPPER, BLACKWELL])
