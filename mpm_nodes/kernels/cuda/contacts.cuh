@@ -166,7 +166,7 @@ static __device__ Image image_of(const int* pair, const Grid& grid, int node, fl
 
 // ---------------------------------------------------------------- listing (grid.py)
 // A thread for each of `count` places for contacts. With adhesion `volume` holds the volume of the matter of each node [m^3].
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 3)
 list_contacts(const int* pairs, const float* reals, const int* table, const float* coarse, const float* values, const float* speeds,
               const float* coarse_speeds, const float4* momentum, const float* volume, float least_mass, int nodes, float h, float dt, int* images, Contact* contacts, int count) {
     const int c = blockIdx.x * THREADS + threadIdx.x, node = c & 63;

@@ -177,7 +177,8 @@ struct Blend {
     float rate;
 };
 
-static __device__ Blend sample_keys(Seen seen, Vec e, float mix, const Lattices& lattices) {
+// It is called from five places: written out at each, kernels would take twice as long to compile.
+static __device__ __noinline__ Blend sample_keys(Seen seen, Vec e, float mix, const Lattices& lattices) {
     const int keys = seen.in[KEYS];
     Vec v = {seen.of[CARRIED], seen.of[CARRIED + 1], seen.of[CARRIED + 2]};
     if (seen.in[HAS_SPEED]) {
