@@ -376,7 +376,7 @@ class _Substep:
             stores, fold = (particles, self.grid), self.course.fold
             if largest is not None:
                 try:
-                    yield DeviceCall(largest.residency, law, fitting, material, segments, stores, kept.local, fold, largest)
+                    yield DeviceCall(law, fitting, material, segments, stores, kept.local, fold, largest)
                     continue
                 except (CompositionError, TraceError):
                     pass  # it runs on the CPU; `explain` says why

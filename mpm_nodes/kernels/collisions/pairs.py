@@ -19,7 +19,7 @@ from mpm_nodes.kernels.collisions import image_nodes, paths, response, rules, to
 from mpm_nodes.kernels.collisions.culling import FRAME_INTEGERS, FRAME_REALS, write_frame
 from mpm_nodes.kernels.collisions.image_nodes import REACH
 from mpm_nodes.kernels.collisions.node_surfaces import HALF_DIAGONAL
-from mpm_nodes.kernels.collisions.rules import OPEN, sample, to_body
+from mpm_nodes.kernels.collisions.rules import OPEN, signed_distance, to_body
 from mpm_nodes.kernels.collisions.wall_contacts import may_touch
 from mpm_nodes.kernels.compile.jit import compiled, part
 from mpm_nodes.kernels.compile.lend import lend_plain, plain
@@ -166,28 +166,33 @@ def _mark_particle_block(block, coord, motion, reach, walls, bodies, found, side
 
 # ---------------------------------------------------------------- what they are
 @compiled(fastmath=False)
-def write_pairs(blocks, which, coord, middle, start, motion, walls, bodies, integers, reals):
+def write_pairs(which, blocks, motion, walls, bodies, pairs):
     """Write pairs.
 
     Args:
-        blocks: Block of each, shape (n,), int64.
-        which: Its body, or the number of bodies and a side, shape (n,), int64.
-        coord: Coordinates of the blocks, shape (m, 3).
-        middle: Place of a block's middle from its first node [cells].
-        start: Which pose comes first: 0 for paths over the substep, 1 for nodes at its end.
+        which: Block of each; its body, or the number of bodies and a side; each shape (n,), int64.
+        blocks: Coordinates of the blocks, shape (m, 3); place of a block's middle from its first node [cells]; which pose comes
+            first: 0 for paths over the substep, 1 for nodes at its end.
         motion: Grid spacing [m]; origin of the blocks in the frame of the bodies, shape (3,) [m]; substep [s].
         walls: `WallPlanes`.
         bodies: `Bodies`, none of which passes a key of its shape in the substep.
-        integers, reals: Written but for `AROUND`, shapes (n, PAIR_INTEGERS), int32, and (n, PAIR_REALS), float32.
+        pairs: Written but for `AROUND`, shapes (n, PAIR_INTEGERS), int32, and (n, PAIR_REALS), float32.
     """
-    h, shift, dt = motion
-    given = (plain(blocks), plain(which), plain(coord), middle, start, (h, plain(shift), dt), lend_plain(walls), lend_plain(bodies))
-    parallel_for(_write_pair, blocks.shape[0], (*given, plain(integers), plain(reals)))
+    (block, body), (coord, middle, start), (h, shift, dt), (integers, reals) = which, blocks, motion, pairs
+    given = (
+        (plain(block), plain(body)),
+        (plain(coord), middle, start),
+        (h, plain(shift), dt),
+        lend_plain(walls),
+        lend_plain(bodies),
+    )
+    parallel_for(_write_pair, block.shape[0], (*given, (plain(integers), plain(reals))))
 
 
 @part
-def _write_pair(k, blocks, which, coord, middle, start, motion, walls, bodies, integers, reals):
-    (h, shift, dt), block, b = motion, blocks[k], which[k]
+def _write_pair(k, which, blocks, motion, walls, bodies, pairs):
+    (coord, middle, start), (h, shift, dt), (integers, reals) = blocks, motion, pairs
+    block, b = which[0][k], which[1][k]
     x0 = shift[0] + h * (4.0 * coord[block, 0] + middle)
     x1 = shift[1] + h * (4.0 * coord[block, 1] + middle)
     x2 = shift[2] + h * (4.0 * coord[block, 2] + middle)
@@ -202,7 +207,7 @@ def _write_pair(k, blocks, which, coord, middle, start, motion, walls, bodies, i
     reals[k, RUBS], reals[k, STICKS] = real[b, FRICTION], real[b, ADHESION]
     y0, y1, y2 = to_body(b, start, x0, x1, x2, real)
     reals[k, OWN] = dt * real[b, OWN_SPEED] * cells
-    reals[k, AT_MIDDLE] = sample(b, float(start), y0, y1, y2, bodies)[0] * cells
+    reals[k, AT_MIDDLE] = signed_distance(b, float(start), y0, y1, y2, bodies) * cells
     z0, z1, z2 = to_body(b, 1, x0, x1, x2, real)
     reals[k, MOVE], reals[k, MOVE + 1], reals[k, MOVE + 2] = (z0 - y0) * cells, (z1 - y1) * cells, (z2 - y2) * cells
     for i in range(3):

@@ -91,7 +91,7 @@ def sample(b, s, y0, y1, y2, bodies):
     return sample_body(b, s, y0, y1, y2, bodies)
 
 
-@compiled(fastmath=False)
+@part
 def signed_distance(b, s, y0, y1, y2, bodies):
     """Return the first of what `sample` does: phi [m]."""
     integer = bodies.integer

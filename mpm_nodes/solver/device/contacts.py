@@ -47,7 +47,7 @@ class SummedContacts(NamedTuple):
     moment: np.ndarray
 
 
-class LostOnPaths(NamedTuple):
+class PathLosses(NamedTuple):
     """Particles that lost momentum on their paths.
 
     Attributes:
@@ -83,7 +83,7 @@ def kernels(name: str) -> str:
     return pairs.definitions() + cuda_source("shapes.cuh") + cuda_source(f"{name}.cuh")
 
 
-class _Room:
+class _KeptBuffers:
     """Buffers by name, as large as was ever asked for."""
 
     def __init__(self, device: Device) -> None:
@@ -128,16 +128,16 @@ class DeviceContacts:
     """What contacts keep on the device from substep to substep."""
 
     def __init__(self) -> None:
-        self._room: _Room | None = None
+        self._room: _KeptBuffers | None = None
         self._lattices: tuple[Any, ...] = ()
         self._known: dict[str, tuple[Any, ...]] = {}
         self._grid = _GridPairs(0, (), np.zeros(0, np.int64), np.zeros(0, np.int64))
         self._blocks = self._giving = 0
 
-    def _begin(self, residency: Residency, bodies: Bodies) -> _Room:
+    def _begin(self, residency: Residency, bodies: Bodies) -> _KeptBuffers:
         """Return room on the device, with the level sets of the bodies there."""
         if self._room is None or self._room.device is not residency.device:
-            self._room, self._lattices, self._known = _Room(residency.device), (), {}
+            self._room, self._lattices, self._known = _KeptBuffers(residency.device), (), {}
         lattices = bodies[4:]
         if not self._lattices or not all(a is b for a, b in zip(lattices, self._lattices, strict=True)):
             self._lattices = lattices
@@ -214,7 +214,7 @@ class DeviceContacts:
             residency.moved[1] += sums.nbytes
         return _told(found, sums.reshape(-1, 2, 6).sum(axis=1, dtype=float), grid)
 
-    def _volumes(self, grid: Any, room: _Room) -> Any:
+    def _volumes(self, grid: Any, room: _KeptBuffers) -> Any:
         """Return the volumes of the matter of nodes near bodies, with those of others that particles there share."""
         particles, residency, nbytes = grid.particles, grid.residency, 256 * grid.count
         volume = room.of("volume", nbytes)
@@ -226,11 +226,11 @@ class DeviceContacts:
         residency.device.launch(residency.device.kernel(kernels("volumes"), name), self._giving, arguments)
         return volume
 
-    def _tables(self, room: _Room) -> list[Any]:
+    def _tables(self, room: _KeptBuffers) -> list[Any]:
         return [room.of(name, 0) for name in TABLES]
 
     def _list_grid(
-        self, grid: Any, around: np.ndarray, shift: np.ndarray, dt: float, shapes: tuple[WallPlanes, Bodies], room: _Room
+        self, grid: Any, around: np.ndarray, shift: np.ndarray, dt: float, shapes: tuple[WallPlanes, Bodies], room: _KeptBuffers
     ) -> None:
         """Find the pairs of grid blocks, unless they are those of the substep before."""
         walls, bodies = shapes
@@ -256,7 +256,7 @@ class DeviceContacts:
         if (bodies.real[:, ADHESION] > 0.0).any():
             self._list_giving(grid, np.unique(around[block]), room)
 
-    def _list_giving(self, grid: Any, asked: np.ndarray, room: _Room) -> None:
+    def _list_giving(self, grid: Any, asked: np.ndarray, room: _KeptBuffers) -> None:
         """Find the blocks of particles that give to some blocks of the grid."""
         marks = np.zeros(grid.count + 1, bool)
         marks[asked] = True
@@ -272,7 +272,7 @@ class DeviceContacts:
     # ---------------------------------------------------------------- paths of particles
     def collide_particles(
         self, particles: Any, shift: np.ndarray, reach: float, dt: float, shapes: tuple[WallPlanes, Bodies], tells: bool
-    ) -> tuple[np.ndarray, LostOnPaths]:
+    ) -> tuple[np.ndarray, PathLosses]:
         """Apply bodies and walls to the particles' paths.
 
         Args:
@@ -320,7 +320,7 @@ class DeviceContacts:
         return gone.astype(bool), _lost(lost)
 
     def _list_particles(
-        self, particles: Any, shift: np.ndarray, reach: float, dt: float, shapes: tuple[WallPlanes, Bodies], room: _Room
+        self, particles: Any, shift: np.ndarray, reach: float, dt: float, shapes: tuple[WallPlanes, Bodies], room: _KeptBuffers
     ) -> None:
         """Find the pairs of blocks of particles, unless they are those of the substep before."""
         walls, bodies = shapes
@@ -366,16 +366,16 @@ def _written(
     count = len(which[0])
     integers, reals = np.zeros((count, pairs.PAIR_INTEGERS), np.int32), np.zeros((count, pairs.PAIR_REALS), np.float32)
     if count:
-        pairs.write_pairs(*which, *blocks, motion, *shapes, integers, reals)
+        pairs.write_pairs(which, blocks, motion, *shapes, (integers, reals))
     return integers, reals
 
 
-def _lost(rows: np.ndarray) -> LostOnPaths:
+def _lost(rows: np.ndarray) -> PathLosses:
     """Return what the kernel told, shape (n, 12), in the order of the particles."""
     particle, block = rows[:, [0, 4]].copy().view(np.int32).astype(np.int64).T
     order = np.argsort(particle)
     values = rows[order].astype(np.float64)
-    return LostOnPaths(particle[order], block[order], values[:, 1:4], values[:, 5:8] - values[:, 8:11])
+    return PathLosses(particle[order], block[order], values[:, 1:4], values[:, 5:8] - values[:, 8:11])
 
 
 def _told(found: _GridPairs, sums: np.ndarray, grid: Any) -> SummedContacts:

@@ -78,7 +78,6 @@ class DeviceCall:
     """A loop with its arguments, for as long as the arrays lie where they are.
 
     Args:
-        residency: Where arrays are.
         law: The law, or None where no fragment depends on it.
         parts: The fragments with their stages (`loop_sections.StageFragment`).
         material: The material whose particles it is for, or None for those of all.
@@ -95,7 +94,6 @@ class DeviceCall:
 
     def __init__(
         self,
-        residency: Residency,
         law: Any,
         parts: Sequence[Any],
         material: Any,
@@ -105,6 +103,7 @@ class DeviceCall:
         fold: Fold | None,
         largest: LargestValues,
     ) -> None:
+        residency = largest.residency
         self.residency, self.parts, self.material, self.stores = residency, parts, material, stores
         particles, grid = stores
         factors = FACTORS & set(particles.names)

@@ -128,7 +128,7 @@ def test_distances_and_normals_are_those_of_the_cpu(shape, device_folder):
     integers = np.zeros((len(coord), pairs.PAIR_INTEGERS), np.int32)
     reals = np.zeros((len(coord), pairs.PAIR_REALS), np.float32)
     blocks = np.arange(len(coord))
-    pairs.write_pairs(blocks, 0 * blocks, coord, 1.5, 1, (h, np.zeros(3), 0.02), walls, bodies, integers, reals)
+    pairs.write_pairs((blocks, 0 * blocks), (coord, 1.5, 1), (h, np.zeros(3), 0.02), walls, bodies, (integers, reals))
     nodes = np.stack(np.meshgrid(*(np.arange(4) - 1.5,) * 3, indexing="ij"), -1).reshape(-1, 3)
     text = kernels("contacts") + SAMPLED
     off, near = [], []
