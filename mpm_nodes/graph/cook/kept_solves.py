@@ -12,7 +12,6 @@ Nothing is kept where files that an input file leads to decide what is solved, w
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import importlib
 import os
@@ -187,9 +186,13 @@ def _made_with() -> str:
     import numba
     import numpy
 
-    found = hashlib.sha256(_package_files().encode())
-    for folder in user_folders():
-        found.update(_files_of(folder).encode())
+    package = Path(__file__).resolve().parents[2]
+    found = hashlib.sha256()
+    for folder in (package, package.parent / "usd_io", *user_folders()):
+        for path in sorted(folder.rglob("*.py")):
+            with contextlib.suppress(OSError):
+                told = os.stat(path)
+                found.update(f"{path.relative_to(folder).as_posix()} {told.st_size} {told.st_mtime_ns}\n".encode())
     versions = sys.version, numba.__version__, llvmlite.__version__, numpy.__version__
     processor = platform.machine(), llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
     settings = sorted(
@@ -197,20 +200,3 @@ def _made_with() -> str:
     )
     found.update(repr((versions, processor, settings)).encode())
     return found.hexdigest()
-
-
-@functools.cache
-def _package_files() -> str:
-    """Return the files of this package as the first cook of the process finds them: the code that runs was read before."""
-    package = Path(__file__).resolve().parents[2]
-    return _files_of(package) + _files_of(package.parent / "usd_io")
-
-
-def _files_of(folder: Path) -> str:
-    """Return name, size and time of the Python files in a folder."""
-    lines = []
-    for path in sorted(folder.rglob("*.py")):
-        with contextlib.suppress(OSError):
-            told = os.stat(path)
-            lines.append(f"{path.relative_to(folder).as_posix()} {told.st_size} {told.st_mtime_ns}\n")
-    return "".join(lines)
