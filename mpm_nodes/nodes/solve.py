@@ -244,7 +244,7 @@ def _tell_slow_forces(solver: Any, ctx: FrameContext, clock: FrameClock, forces:
 
     because = push_obstacle(solver.particles, forces, Moment(clock.frame_at(clock.begin), clock.begin, clock.end - clock.begin))
     if because:
-        ctx.report("note", where="forces", message=f"forces push on the CPU, with copies in every substep: {because}")
+        ctx.report("note", message=f"forces push on the CPU, with copies in every substep: {because}")
 
 
 def _advance_frame(
