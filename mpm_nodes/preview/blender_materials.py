@@ -97,9 +97,7 @@ def draw_pattern(tree, shader, pattern, tile) -> None:
 
 
 def add_grain(tree, shader, size, pores, attribute) -> None:
-    """Make a surface uneven by bumps, or by pores, of a size [m]; they stick to places at rest, or to the object without such an
-    attribute.
-    """  # fmt: skip
+    """Make a surface uneven by bumps or pores of a size [m], which stick to places at rest, or without these to the object."""
     if shader.inputs["Normal"].is_linked:
         return
     place = tree.nodes.new("ShaderNodeAttribute" if attribute else "ShaderNodeTexCoord")

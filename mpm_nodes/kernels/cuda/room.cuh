@@ -1,16 +1,9 @@
 // The room that matter finds in the cells around it, and what liquids say of their volume: kernels/transfers/room.py on a GPU, which
 // says what the numbers mean. Cells lie between the nodes.
 
-// As `place`, for points half a cell behind the nodes along each axis.
-static __device__ int place_between(const int* offset, int stride, int shift, float unit, int p, float* f) {
-    const int mask = (1 << shift) - 1, start = Spline<3>::start(shift) - (1 << (shift - 1));
-    int cell = 0;
-    for (int a = 0; a < 3; a++) {
-        const int u = offset[a * stride + p] + start;
-        cell = 8 * cell + (u >> shift);
-        f[a] = (float)(u & mask) * unit;
-    }
-    return cell;
+// As `place`, for the middles of cells, half a cell behind the nodes along each axis.
+static __device__ int place_in_cells(const int* offset, int stride, int shift, float unit, int p, float* f) {
+    return place<3>(offset, stride, shift, unit, p, f, 1 << (shift - 1));
 }
 
 // Add sum w V0 to the last of the four values of each cell.
@@ -31,7 +24,7 @@ fill_room(const long long* ranges, const int* tile_slot, const int* offset, int 
         Given given = {};
         int at = FAR;
         if (p < last) {
-            at = place_between(offset, stride, shift, inverse_unit, p, given.f);
+            at = place_in_cells(offset, stride, shift, inverse_unit, p, given.f);
             given.momentum = make_float4(0.0f, 0.0f, 0.0f, volume[p]);
         }
         sums.add(records + 32 * RECORD * warp, order + 32 * warp, given, at, min(32, last - p0));
@@ -86,7 +79,7 @@ gather_room(const long long* ranges, const int* tile_slot, const int* offset, in
     __syncthreads();
     for (int p = begin + threadIdx.x; p < end; p += THREADS) {
         float f[3], found[3];
-        const int cell = place_between(offset, stride, shift, inverse_unit, p, f);
+        const int cell = place_in_cells(offset, stride, shift, inverse_unit, p, f);
         gather_values<3>(tile, cell, f, found);
         room[p] = found[0];
         room[stride + p] = found[1];

@@ -1,4 +1,4 @@
-// Sums of thread blocks, and of all of them, in an order of their own, so that no two runs differ.
+// Sums of thread blocks, and of all of them, in a fixed order, so that two runs give the same bits.
 // A row has N values; the last one is not summed up but the largest.
 
 template <class Join> static __device__ float joined(float own, float* part, Join join) {

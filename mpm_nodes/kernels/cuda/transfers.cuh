@@ -92,9 +92,9 @@ static __device__ void load_change_tile(float4* tile, const float4* grid, const 
     }
 }
 
-// Index of the first node inside the tile, and how far the particle lies past it.
-template <int N> static __device__ int place(const int* offset, int stride, int shift, float unit, int p, float* f) {
-    const int mask = (1 << shift) - 1, start = Spline<N>::start(shift);
+// Index of the first node inside the tile, and how far the particle lies past it, or past what lies so far `behind` it.
+template <int N> static __device__ int place(const int* offset, int stride, int shift, float unit, int p, float* f, int behind = 0) {
+    const int mask = (1 << shift) - 1, start = Spline<N>::start(shift) - behind;
     int cell = 0;
     for (int a = 0; a < 3; a++) {
         const int u = offset[a * stride + p] + start;

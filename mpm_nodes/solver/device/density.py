@@ -35,18 +35,11 @@ class DeviceRoom:
     def __init__(self, particles: Any, grid: Any, around: np.ndarray) -> None:
         grid.check()
         self.particles, self.grid, self.residency = particles, grid, particles.residency
-        self.ranges, self.slots, self.around = map(self._held, (particles.ranges, grid.particle_tiles(), around))
+        self.ranges, self.slots, self.around = map(self.residency.held, (particles.ranges, grid.particle_tiles(), around))
         self.liquids: dict[int, Any] = {}
         device, self.nodes = self.residency.device, 64 * grid.count
         self.groups = -(-self.nodes // THREADS)
         self.air, self.rows, self.row = (device.allocate(4 * n) for n in (self.nodes, 3 * self.groups, 3))
-
-    def _held(self, table: np.ndarray) -> Any:
-        table = np.ascontiguousarray(table)
-        buffer = self.residency.device.allocate(table.nbytes)
-        self.residency.device.upload(buffer, table)
-        self.residency.moved[0] += table.nbytes
-        return buffer
 
     def _launch(self, name: str, blocks: int, *arguments: Any) -> None:
         device = self.residency.device
@@ -59,7 +52,7 @@ class DeviceRoom:
         cells = residency.on_device(grid.kept("room"), write=True)
         volume = residency.on_device(particles.kept("volume"))
         self._launch("fill_room", particles.block_count, self.ranges, self.slots, *self._places(), volume, cells)
-        shares = self.air if opened is None else self._held(opened.astype(np.float32))
+        shares = self.air if opened is None else self.residency.held(opened.astype(np.float32))
         bodies, count = np.int32(opened is not None), np.int32(self.nodes)
         self._launch("write_room", self.groups, cells, shares, bodies, np.float32(grid.h**3), self.air, self.rows, count)
         self._launch("leave_surface", self.groups, cells, self.around, self.air, count)
@@ -86,7 +79,7 @@ class DeviceRoom:
         for law in liquids:
             runs = particles.segments[law.index]
             if law.index not in self.liquids:
-                self.liquids[law.index] = self._held(runs)
+                self.liquids[law.index] = self.residency.held(runs)
             self._launch(
                 "follow_room", len(runs), self.liquids[law.index], found, velocity, np.int32(particles.stride), *each, change
             )

@@ -116,15 +116,9 @@ class DeviceForces:
 
     def __init__(self, particles: Any, corners: np.ndarray) -> None:
         self.particles, self.residency = particles, particles.residency
-        self.tables = [self._held(np.ascontiguousarray(table)) for table in (particles.ranges, corners.astype(np.float32))]
+        self.tables = [self.residency.held(table) for table in (particles.ranges, corners.astype(np.float32))]
         self._numbers: tuple[bytes, list[Any]] = b"", []
         self._told: tuple[int, list[Any]] = 0, []
-
-    def _held(self, table: np.ndarray) -> Any:
-        buffer = self.residency.device.allocate(table.nbytes)
-        self.residency.device.upload(buffer, table)
-        self.residency.moved[0] += table.nbytes
-        return buffer
 
     def push(self, program: Any, forces: np.ndarray, most: np.ndarray, dt: float) -> np.ndarray:
         """Change velocities; return what forces gave, as `pushing.push` tells it of one block.
@@ -143,7 +137,7 @@ class DeviceForces:
         size, blocks = 4 * len(most) + 1, particles.block_count
         now = [np.asarray(each, np.float32) for each in (program.numbers, most)]
         if self._numbers[0] != (key := b"".join(each.tobytes() for each in now)):
-            self._numbers = key, [self._held(each) for each in now]
+            self._numbers = key, [self.residency.held(each) for each in now]
         if self._told[0] != size:
             self._told = size, [device.allocate(4 * size * n) for n in (blocks, 1)]
         rows, row = self._told[1]

@@ -12,7 +12,7 @@ from mpm_nodes.kernels.composition.block import Source
 from mpm_nodes.kernels.composition.lane_loop import FACTORS
 from mpm_nodes.kernels.composition.source import Fold
 from mpm_nodes.kernels.cuda.loop import THREADS, DeviceKernel, header, loop_kernel
-from mpm_nodes.solver.device.residency import Residency
+from mpm_nodes.solver.device.residency import Residency, uploaded
 
 __all__ = ["DeviceCall", "HostCall", "LargestValues", "divide_by_mass", "steady_knobs", "update_grid_velocity", "written_by"]
 
@@ -125,12 +125,7 @@ class DeviceCall:
         if "tile_slot" in self.kernel.types:
             grid.check()
             own["tile_slot"] = grid.particle_tiles()
-        self.own = {name: self._own(np.ascontiguousarray(own[name])) for name in self.kernel.types if name in own}
-
-    def _own(self, array: np.ndarray) -> Any:
-        buffer = self.residency.device.allocate(array.nbytes)
-        self.residency.device.upload(buffer, array)
-        return buffer
+        self.own = {name: uploaded(residency.device, own[name]) for name in self.kernel.types if name in own}
 
     def __call__(self, particles: Any, step: Any, knobs: Mapping[str, Mapping[str, Any]]) -> Mapping[str, float]:
         """Run the loop in a substep; returns its largest values by name."""

@@ -21,7 +21,7 @@ import numpy as np
 from mpm_nodes.kernels.cuda.loop import cuda_source
 from mpm_nodes.kernels.cuda.parts import pack_parts, unpack_parts
 
-__all__ = ["ArrayParts", "Device", "Residency"]
+__all__ = ["ArrayParts", "Device", "Residency", "uploaded"]
 
 
 class Device(Protocol):
@@ -107,6 +107,13 @@ class _Copy:
     changed: ArrayParts | None = None
 
 
+def uploaded(device: Device, table: np.ndarray) -> Any:
+    """Return a buffer that holds a table."""
+    buffer = device.allocate(table.nbytes)
+    device.upload(buffer, np.ascontiguousarray(table))
+    return buffer
+
+
 class Residency:
     """Where the arrays of one solve are.
 
@@ -132,6 +139,11 @@ class Residency:
         """Bytes of the buffers of arrays, of the spare one, and of parts on their way."""
         parts = sum(each.pieces.nbytes for each in self._parts.values()) + self._packed[0].nbytes
         return self._spare[0] + parts + sum(copy.array.nbytes for copy in self._copies.values())
+
+    def held(self, table: np.ndarray) -> Any:
+        """Return a buffer that holds a table, and count it as copied."""
+        self.moved[0] += table.nbytes
+        return uploaded(self.device, table)
 
     def on_device(self, array: np.ndarray, *, write: bool = False, read: bool = True) -> Any:
         """Return the buffer of an array, with the values of now where they are read.

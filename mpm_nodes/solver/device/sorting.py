@@ -9,7 +9,7 @@ import numpy as np
 from mpm_nodes.kernels.cuda.loop import THREADS, cuda_source
 from mpm_nodes.kernels.transfers import binning
 from mpm_nodes.solver.blocks import wrapped
-from mpm_nodes.solver.device.residency import Device, Residency
+from mpm_nodes.solver.device.residency import Device, Residency, uploaded
 from mpm_nodes.solver.sorting import BlockLayout, layout_of
 
 __all__ = ["append", "delete", "mean", "prefix_sums", "sort"]
@@ -21,13 +21,6 @@ CHUNK = 8 * THREADS
 def text() -> str:
     """Return the kernels."""
     return cuda_source("sort.cuh")
-
-
-def uploaded(device: Device, table: np.ndarray) -> Any:
-    """Return a buffer that holds a table."""
-    buffer = device.allocate(table.nbytes)
-    device.upload(buffer, table)
-    return buffer
 
 
 class _DeviceRows:
