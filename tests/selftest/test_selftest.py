@@ -337,7 +337,8 @@ def test_ctrl_c_prints_what_was_found(tmp_path):
     try:
         deadline = time.monotonic() + 120.0
         while not any(tmp_path.glob("mpm_nodes_selftest_*/*/case")):
-            assert child.poll() is None and time.monotonic() < deadline
+            assert child.poll() is None, child.communicate()
+            assert time.monotonic() < deadline
             time.sleep(0.05)
         child.send_signal(signal.SIGINT)
         out, error = child.communicate(timeout=60)
