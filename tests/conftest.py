@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import long_tests
@@ -53,9 +54,15 @@ def _each_worker_has_its_own_cores():
 LONG = long_tests.known()
 
 
+@cache
+def _file(path):
+    """Return the name of a file of tests as the list has it."""
+    return path.relative_to(TESTS if path.is_relative_to(TESTS) else path.parent).as_posix()
+
+
 def pytest_itemcollected(item):
     """Mark what takes long, unless it is slow: `long` and `slow` are run apart."""
-    file = item.path.relative_to(TESTS if item.path.is_relative_to(TESTS) else item.path.parent).as_posix()
+    file = _file(item.path)
     name = f"{file}::{getattr(item, 'originalname', item.name)}"
     if not LONG.keys().isdisjoint((file, name)) and item.get_closest_marker("slow") is None:
         item.add_marker(pytest.mark.long)

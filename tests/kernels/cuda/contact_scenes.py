@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 
 import numpy as np
 
@@ -41,12 +42,14 @@ def running(level_set: LeafLevelSet) -> LeafLevelSet:
 
 
 WAY = (0.25, -0.1, 0.25), (0.35, 0.9, 0.15)
-STILL = crystal((0.25,), (0.25, -0.1, 0.25))
-TURNING = crystal((0.25,), (0.25, -0.1, 0.25), (0.35, 1.4, 0.15), turns=5.0)
-GROWING = crystal((0.22, 0.25), *WAY, turns=3.0, times=(0.0, 0.05))
-CARRIED = crystal((0.22, 0.25), *WAY, turns=3.0, times=(0.0, 0.05), runs=True)
-BELT = crystal((0.25,), *WAY, turns=3.0, runs=True)
-PASSING = crystal((0.22, 0.25, 0.27), *WAY, turns=3.0, times=(0.0, 0.0045, 0.05))
+
+# what needs kernels is made at its first use: tests are collected by every worker
+STILL = cache(lambda: crystal((0.25,), (0.25, -0.1, 0.25)))
+TURNING = cache(lambda: crystal((0.25,), (0.25, -0.1, 0.25), (0.35, 1.4, 0.15), turns=5.0))
+GROWING = cache(lambda: crystal((0.22, 0.25), *WAY, turns=3.0, times=(0.0, 0.05)))
+CARRIED = cache(lambda: crystal((0.22, 0.25), *WAY, turns=3.0, times=(0.0, 0.05), runs=True))
+BELT = cache(lambda: crystal((0.25,), *WAY, turns=3.0, runs=True))
+PASSING = cache(lambda: crystal((0.22, 0.25, 0.27), *WAY, turns=3.0, times=(0.0, 0.0045, 0.05)))
 BOXED = posed(BOX, (0.3, 0.2, 0.3), (0.25, -0.15, 0.25), (0.25, 0.35, 0.25), turns=1.0)
 ROUND = posed(CAPSULE, (0.2, 0.25), (0.25, -0.12, 0.25), (0.25, 0.8, 0.25), turns=3.0)
 FLOOR = posed(PLANE, (), (0.2, 0.03, 0.2), (0.2, 0.53, 0.2), turns=0.3)
@@ -54,35 +57,35 @@ BALL = posed(SPHERE, (0.17,), (0.5, 0.3, 0.25), (-0.4, 0.3, 0.25))
 SIDES = (WallRule.STICKY, WallRule.SEPARATE, WallRule.SLIP, WallRule.OPEN, WallRule.OPEN, WallRule.DELETE)
 WALLS = Walls((0.0, -2.0, -2.0), (0.48, 2.0, 0.492), SIDES, 0.2)
 SCENES = {
-    "still": {"colliders": (Collider("crystal", SEPARATE, 0.3, STILL),)},
-    "turning": {"colliders": (Collider("crystal", SEPARATE, 0.3, TURNING),)},
-    "sticky": {"colliders": (Collider("crystal", STICKY, 0.0, TURNING),)},
-    "slip": {"colliders": (Collider("crystal", SLIP, 0.0, TURNING),)},
-    "growing": {"colliders": (Collider("crystal", SEPARATE, 0.3, GROWING),)},
-    "carried": {"colliders": (Collider("crystal", SEPARATE, 0.3, CARRIED),)},
-    "belt": {"colliders": (Collider("crystal", STICKY, 0.0, BELT),)},
-    "passing a key": {"colliders": (Collider("crystal", SEPARATE, 0.3, PASSING),)},
-    "box": {"colliders": (Collider("box", SEPARATE, 0.4, BOXED),)},
-    "capsule": {"colliders": (Collider("capsule", SEPARATE, 0.0, ROUND),)},
-    "plane": {"colliders": (Collider("floor", STICKY, 0.0, FLOOR),)},
-    "ball": {"colliders": (Collider("ball", SEPARATE, 0.2, BALL),)},
-    "adhesion": {"colliders": (Collider("ball", SEPARATE, 0.2, BALL, adhesion=2e3),)},
-    "adhesion of two": {
+    "still": lambda: {"colliders": (Collider("crystal", SEPARATE, 0.3, STILL()),)},
+    "turning": lambda: {"colliders": (Collider("crystal", SEPARATE, 0.3, TURNING()),)},
+    "sticky": lambda: {"colliders": (Collider("crystal", STICKY, 0.0, TURNING()),)},
+    "slip": lambda: {"colliders": (Collider("crystal", SLIP, 0.0, TURNING()),)},
+    "growing": lambda: {"colliders": (Collider("crystal", SEPARATE, 0.3, GROWING()),)},
+    "carried": lambda: {"colliders": (Collider("crystal", SEPARATE, 0.3, CARRIED()),)},
+    "belt": lambda: {"colliders": (Collider("crystal", STICKY, 0.0, BELT()),)},
+    "passing a key": lambda: {"colliders": (Collider("crystal", SEPARATE, 0.3, PASSING()),)},
+    "box": lambda: {"colliders": (Collider("box", SEPARATE, 0.4, BOXED),)},
+    "capsule": lambda: {"colliders": (Collider("capsule", SEPARATE, 0.0, ROUND),)},
+    "plane": lambda: {"colliders": (Collider("floor", STICKY, 0.0, FLOOR),)},
+    "ball": lambda: {"colliders": (Collider("ball", SEPARATE, 0.2, BALL),)},
+    "adhesion": lambda: {"colliders": (Collider("ball", SEPARATE, 0.2, BALL, adhesion=2e3),)},
+    "adhesion of two": lambda: {
         "colliders": (
-            Collider("crystal", SEPARATE, 0.3, TURNING, adhesion=2e3),
+            Collider("crystal", SEPARATE, 0.3, TURNING(), adhesion=2e3),
             Collider("floor", SEPARATE, 0.2, FLOOR, adhesion=1e3),
         )
     },
-    "walls": {"walls": WALLS},
-    "several": {
+    "walls": lambda: {"walls": WALLS},
+    "several": lambda: {
         "colliders": (
-            Collider("crystal", SEPARATE, 0.3, TURNING),
+            Collider("crystal", SEPARATE, 0.3, TURNING()),
             Collider("ball", STICKY, 0.2, BALL),
             Collider("floor", SLIP, 0.2, FLOOR),
         )
     },
-    "among walls": {
-        "colliders": (Collider("crystal", SEPARATE, 0.3, TURNING), Collider("ball", SEPARATE, 0.2, BALL)),
+    "among walls": lambda: {
+        "colliders": (Collider("crystal", SEPARATE, 0.3, TURNING()), Collider("ball", SEPARATE, 0.2, BALL)),
         "walls": WALLS,
     },
 }

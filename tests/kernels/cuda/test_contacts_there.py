@@ -40,12 +40,12 @@ def test_contacts_are_those_of_the_cpu(scene, device_folder):
     One particle in a hundred may be such a one, and is held to that.
     """
     device = Emulated(device_folder)
-    there, allowed = elsewhere.ran(SCENES[scene], device)
-    here, _ = elsewhere.ran(SCENES[scene])
+    there, allowed = elsewhere.ran(SCENES[scene](), device)
+    here, _ = elsewhere.ran(SCENES[scene]())
     on_the_cpu = int(scene == "passing a key")  # the substep in which it does
     assert device.launches["list_contacts"] == device.launches["collide_and_tell"] == elsewhere.SUBSTEPS - on_the_cpu
     assert ("pack_parts" in device.launches) == on_the_cpu
-    assert "colliders" not in SCENES[scene] or np.abs(here["force"]).max() > 1.0
+    assert "colliders" not in SCENES[scene]() or np.abs(here["force"]).max() > 1.0
     speed = float(np.abs(here["velocity"]).max())
     half = 1.05 * speed * scenes.DT / 128.0
     halved = {"velocity": speed * half / SMALLEST, "position": half}
@@ -62,7 +62,7 @@ def test_contacts_are_those_of_the_cpu(scene, device_folder):
 
 def test_bodies_that_stand_still_are_copied_once(device_folder):
     """After the first substeps nothing goes up or comes down for them."""
-    around = {"colliders": SCENES["still"]["colliders"], "walls": Walls((0.0, -2.0, -2.0), (2.0, 2.0, 2.0), SIDES[:3] * 2, 0.2)}
+    around = {"colliders": SCENES["still"]()["colliders"], "walls": Walls((0.0, -2.0, -2.0), (2.0, 2.0, 2.0), SIDES[:3] * 2, 0.2)}
     run = scenes.solver(("fixed_corotated",), **around, device=Emulated(device_folder))
     for number in range(4):
         run.step(1e-5, keep=False)
@@ -73,7 +73,7 @@ def test_bodies_that_stand_still_are_copied_once(device_folder):
 
 def test_a_body_that_moves_copies_what_blocks_near_it_see(device_folder):
     """A few hundred bytes a block and body, and no particles or nodes: less than half of what the CPU would be sent."""
-    around = {"colliders": SCENES["turning"]["colliders"]}
+    around = {"colliders": SCENES["turning"]()["colliders"]}
     moved = []
     for because in ("", "asked for"):
         with pytest.MonkeyPatch.context() as patch:
@@ -105,10 +105,10 @@ SHAPES = {
     "crystal": STILL,
     "turned crystal": TURNING,
     "growing crystal": GROWING,
-    "box": BOXED,
-    "capsule": ROUND,
-    "plane": FLOOR,
-    "ball": BALL,
+    "box": lambda: BOXED,
+    "capsule": lambda: ROUND,
+    "plane": lambda: FLOOR,
+    "ball": lambda: BALL,
 }
 
 
@@ -120,7 +120,7 @@ def test_distances_and_normals_are_those_of_the_cpu(shape, device_folder):
     a level set's jumps between voxels, and an edge belongs to either side.
     """
     h, device = 0.1, Emulated(device_folder)
-    colliders = ColliderSet((Collider("body", SEPARATE, 0.0, SHAPES[shape]),))
+    colliders = ColliderSet((Collider("body", SEPARATE, 0.0, SHAPES[shape]()),))
     colliders.pose(0.0, 0.02)
     walls, bodies = colliders.shapes()
     random = np.random.default_rng(5)
