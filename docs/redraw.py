@@ -93,10 +93,11 @@ IN_A_SET: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "hot_air": ("kitchen", 11, ("settings.cell_size=0.003", "settings.end=11", "melt.time_scale=0.5")),
     "twisted_sponge": ("kitchen", 12, ("settings.cell_size=0.00366", "settings.end=12", "floor_look.look=wood")),
     "foam_stream": ("kitchen", 36, ()),
+    "uniform_smore": ("kitchen", 59, ("settings.end=59",)),
 }
 """Samples that docs/render.md shows in a set: its name, the frame, and what is changed in the graph."""
 SET_SIZE, SET_SAMPLES = (1600, 900), 6
-TALL = {"twisted_sponge": (1600, 1600), "foam_stream": (1600, 1200)}
+TALL = {"twisted_sponge": (1600, 1600), **dict.fromkeys(("foam_stream", "uniform_smore"), (1600, 1200))}
 """Size of those that would be small in a wide picture."""
 FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)}
 """Frames of the strips of docs/first_movies.md."""
@@ -415,9 +416,8 @@ def _draw_in_a_set(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> I
     chosen, frame, changes = IN_A_SET[drawn.name]
     name = f"{drawn.name}.json" if drawn.graph == "docs/first_movies.md" else drawn.name
     folder = _cook_sample(name, changes, scratch, cooked / "sets" if cooked else None)
-    made = render_cache(
-        folder, [frame], scratch / "images", picture=Picture(TALL.get(drawn.name, SET_SIZE), SET_SAMPLES, set_name=chosen)
-    )
+    picture = Picture(TALL.get(drawn.name, SET_SIZE), SET_SAMPLES, set_name=chosen)
+    made = render_cache(folder, [frame], scratch / "images", picture=picture)
     with Image.open(made.images[0]) as image:
         yield drawn, image.convert("RGB")
 
