@@ -94,11 +94,17 @@ IN_A_SET: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "twisted_sponge": ("kitchen", 12, ("settings.cell_size=0.00366", "settings.end=12", "floor_look.look=wood")),
     "foam_stream": ("kitchen", 36, ()),
     "uniform_smore": ("kitchen", 59, ("settings.end=59",)),
+    "sponge_bullet": ("kitchen", 5, ("settings.cell_size=0.00402", "settings.end=5")),
 }
 """Samples that docs/render.md shows in a set: its name, the frame, and what is changed in the graph."""
 SET_SIZE, SET_SAMPLES = (1600, 900), 6
-TALL = {"twisted_sponge": (1600, 1600), **dict.fromkeys(("foam_stream", "uniform_smore"), (1600, 1200))}
+TALL = {"twisted_sponge": (1600, 1600), **dict.fromkeys(("foam_stream", "uniform_smore", "sponge_bullet"), (1600, 1200))}
 """Size of those that would be small in a wide picture."""
+CLOSE = {
+    "sponge_bullet": ((0.42, 0.22, -0.92), (0.02, 0.0, 0.0), 1.85),
+}
+"""Where the camera stands and looks [m], and its focal length in widths, where the rule would leave more room for what is beside
+the matter: the board that catches the bullet."""
 FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)}
 """Frames of the strips of docs/first_movies.md."""
 BY_HAND = {
@@ -163,7 +169,7 @@ def _of_samples() -> Iterator[Drawn]:
         way = f"--frames {frame}-{frame} --set {chosen} --size {wide}x{tall} --samples {SET_SAMPLES}"
         file = f"{name}.json" if name in FIRST_MOVIES else f"samples/{name}.json"
         words = " ".join([f"mpm-nodes cook {file} --out out/{name}", *(f"--set {text}" for text in changes)])
-        command = f"{words} && mpm-nodes render out/{name} {way}"
+        command = f"python docs/redraw.py sets/{name}.jpg" if name in CLOSE else f"{words} && mpm-nodes render out/{name} {way}"
         if name in FIRST_MOVIES:
             yield Drawn(f"sets/{name}.jpg", name, "docs/first_movies.md", _block(f"{name}.json"), "cycles", command)
         else:
@@ -407,16 +413,19 @@ def _draw_sample(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Ite
 
 
 def _draw_in_a_set(wanted: list[Drawn], scratch: Path, cooked: Path | None) -> Iterator[tuple[Drawn, Any]]:
-    """Draw a picture in a set, whose camera is placed by rule."""
+    """Draw a picture in a set, whose camera is placed by rule, or stands close."""
     from PIL import Image
 
     from mpm_nodes.preview.pictures import Picture, render_cache
+    from mpm_nodes.preview.scene import look
 
     (drawn,) = wanted
     chosen, frame, changes = IN_A_SET[drawn.name]
     name = f"{drawn.name}.json" if drawn.graph == "docs/first_movies.md" else drawn.name
     folder = _cook_sample(name, changes, scratch, cooked / "sets" if cooked else None)
     picture = Picture(TALL.get(drawn.name, SET_SIZE), SET_SAMPLES, set_name=chosen)
+    if drawn.name in CLOSE:
+        picture = picture._replace(camera=look(*CLOSE[drawn.name]))
     made = render_cache(folder, [frame], scratch / "images", picture=picture)
     with Image.open(made.images[0]) as image:
         yield drawn, image.convert("RGB")

@@ -48,8 +48,6 @@ COARSE = {
     "letters_goal": 0.04,
     "piped_cream": 0.004,
 }
-WITHOUT_PORES = ("sponge_bullet",)
-"""Samples of sponge whose mesh does not carry `rest` yet."""
 CLAMPED = ("pinned_jelly", "filled_bar")
 """Samples whose colliders hold what lies in them."""
 MEASURES = MEASURES | directing.MEASURES
@@ -65,7 +63,7 @@ def test_matter_with_pores_hands_its_places_at_rest_to_its_mesh():
     for file in SAMPLES.glob("*.json"):
         nodes = json.loads(file.read_text())["nodes"].values()
         made_of = {node["knobs"]["name"] for node in nodes if node["type"] == "material_library"}
-        if made_of & porous and file.stem not in WITHOUT_PORES:
+        if made_of & porous:
             found += 1
             assert any(node["type"] == "rest_positions" for node in nodes), file
             assert all("rest" in node["knobs"]["attributes"] for node in nodes if node["type"] == "surface_particles"), file
