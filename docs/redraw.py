@@ -98,13 +98,14 @@ IN_A_SET: dict[str, tuple[str, int, tuple[str, ...]]] = {
 }
 """Samples that docs/render.md shows in a set: its name, the frame, and what is changed in the graph."""
 SET_SIZE, SET_SAMPLES = (1600, 900), 6
-TALL = {"twisted_sponge": (1600, 1600), **dict.fromkeys(("foam_stream", "uniform_smore", "sponge_bullet"), (1600, 1200))}
+TALL = {"twisted_sponge": (1600, 1600), **dict.fromkeys(("foam_stream", "honey", "uniform_smore", "sponge_bullet"), (1600, 1200))}
 """Size of those that would be small in a wide picture."""
 CLOSE = {
+    "honey": ((0.109, 0.0843, 0.188), (0.0025, 0.022, 0.0), 2.36),
     "sponge_bullet": ((0.42, 0.22, -0.92), (0.02, 0.0, 0.0), 1.85),
 }
 """Where the camera stands and looks [m], and its focal length in widths, where the rule would leave more room for what is beside
-the matter: the board that catches the bullet."""
+the matter: handles, or the board that catches the bullet."""
 FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)}
 """Frames of the strips of docs/first_movies.md."""
 BY_HAND = {
