@@ -4,6 +4,8 @@ PORES = ((2.4, 0.1, 0.5), (1.1, 0.1, 0.5), (0.45, 0.15, 0.5))
 """Kinds of a sponge's pores: their distance from one another over their size, and their least and greatest radius over that."""
 PIT = (0.16, 0.10, 0.05, 1.0)
 """Share of a sponge's colour that its pores show."""
+PATTERN = "pattern"
+"""Name of the node that says where a pattern is looked up."""
 
 
 def plain_material(bpy, name, colour, roughness):
@@ -62,6 +64,7 @@ def draw_pattern(tree, shader, pattern, tile) -> None:
         return
     kind, colour, second = pattern
     where, mapping = tree.nodes.new("ShaderNodeTexCoord"), tree.nodes.new("ShaderNodeMapping")
+    mapping.name = PATTERN
     mapping.inputs["Scale"].default_value = [1.0 / tile] * 3
     mapping.inputs["Location"].default_value[2] = 0.5  # no face of a floor lies between two layers of squares
     tree.links.new(where.outputs["Object"], mapping.inputs["Vector"])
@@ -94,6 +97,16 @@ def draw_pattern(tree, shader, pattern, tile) -> None:
         element.position, element.color = stop, (*shown, 1.0)
     tree.links.new(share, ramp.inputs["Fac"])
     tree.links.new(ramp.outputs["Color"], shader.inputs["Base Color"])
+
+
+def stick_pattern(tree, attribute) -> None:
+    """Let the pattern of a look stick to the places at rest that an attribute holds, where it has a pattern."""
+    mapping = tree.nodes.get(PATTERN)
+    if mapping is None or mapping.inputs["Vector"].links[0].from_node.type == "ATTRIBUTE":
+        return
+    place = tree.nodes.new("ShaderNodeAttribute")
+    place.attribute_name = attribute
+    tree.links.new(place.outputs["Vector"], mapping.inputs["Vector"])
 
 
 def add_grain(tree, shader, size, pores, attribute) -> None:

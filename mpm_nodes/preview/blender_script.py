@@ -10,7 +10,7 @@ import sys
 import traceback
 
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-from blender_materials import add_grain, computed, draw_pattern, plain_material, read_attribute
+from blender_materials import add_grain, computed, draw_pattern, plain_material, read_attribute, stick_pattern
 from blender_set import focus, place_set, raise_set
 
 sys.path.pop()  # Blender has modules of the same names as others that lie here
@@ -338,13 +338,15 @@ def _assign(bpy, item, job, fallback, attribute=None) -> None:
 
 
 def _roughen(bpy, item, grains) -> None:
-    """Make the materials of an object uneven; those of matter where it carries places at rest, to which bumps stick."""
+    """Make the materials of an object uneven; those of matter where it carries places at rest, to which all of this sticks."""
     rest = "rest" in item.evaluated_get(bpy.context.evaluated_depsgraph_get()).data.attributes
     if _is_surface(item) and not rest:
         return
     for material in (slot.material for slot in item.material_slots if slot.material and slot.material.node_tree):
         look = material.name.split(".")[0].rpartition("_")[0]
         shader = next((node for node in material.node_tree.nodes if node.type == "BSDF_PRINCIPLED"), None)
+        if rest:
+            stick_pattern(material.node_tree, "rest")
         if shader is not None and look in grains:
             add_grain(material.node_tree, shader, *grains[look], "rest" if rest else "")
 
