@@ -1,7 +1,7 @@
 """Draw the plots of the pages: checks by `mpm-nodes verify --plots`, a cache by `mpm-nodes plot`, and the kept errors of
 `benchmarks/convergence.py`.
 
-python docs/make_plots.py      (eight minutes; what it writes, docs/plots/NAME.png, is kept in the repository)
+python docs/make_plots.py      (fifteen minutes; what it writes, docs/plots/NAME.png, is kept in the repository)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mpm_nodes.plots.pictures import page, write_picture
 
 DOCS = Path(__file__).resolve().parent
 PLOTS = DOCS / "plots"
-CHECKS = ("oldroyd_start_up", "held_half_space", "rolling_ball", "cylinder_slump", "drop_impact", "spreading")
+CHECKS = ("oldroyd_start_up", "held_half_space", "rolling_ball", "cylinder_slump", "drop_impact", "spreading", "dripping")
 COLOURS = 128
 """Of the pictures that are kept: lines and letters look the same, and take a third."""
 

@@ -124,6 +124,7 @@ OF_THE_EDITOR = {
 PLOTS = (
     "convergence",
     "cylinder_slump",
+    "dripping",
     "drop_impact",
     "held_half_space",
     "oldroyd_start_up",
