@@ -38,7 +38,8 @@ from mpm_nodes.bench.rows import TWO_LAWS, Row
 from mpm_nodes.bench.threads import set_threads
 from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.kernels.transfers import binning
-from mpm_nodes.solver.run import SORT_INTERVAL, SubstepSolver
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.sorting import SORT_INTERVAL
 
 CORES = (8, 16, 64)
 LEAST_SHARE = 0.6

@@ -24,7 +24,8 @@ from mpm_nodes.bench.scenes import BenchScene, lattice, matter, solver
 from mpm_nodes.bench.threads import available_threads, set_threads
 from mpm_nodes.data import Particles, WallRule, Walls
 from mpm_nodes.kernels.compile.jit import thread_count
-from mpm_nodes.solver.run import SORT_INTERVAL, SubstepSolver
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.sorting import SORT_INTERVAL
 
 TIMES_LARGER = 100
 PAIRS = 7

@@ -8,7 +8,7 @@ import numpy as np
 
 import mpm_nodes
 from mpm_nodes import Material, Particles, SubstepSolver
-from mpm_nodes.solver.run import SORT_INTERVAL
+from mpm_nodes.solver.sorting import SORT_INTERVAL
 
 
 def start(cube: scene.Cube, form: str, threads: int, cache: Path, device: str = "cpu") -> scene.Running:

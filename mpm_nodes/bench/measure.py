@@ -15,7 +15,8 @@ from mpm_nodes.bench import cold, scenes
 from mpm_nodes.bench.rows import Row
 from mpm_nodes.bench.threads import set_threads
 from mpm_nodes.graph.reports.events import EventStream, Thinned
-from mpm_nodes.solver.run import SORT_INTERVAL, SubstepSolver
+from mpm_nodes.solver.run import SubstepSolver
+from mpm_nodes.solver.sorting import SORT_INTERVAL
 
 INTERVALS = 2
 """Sort intervals in a run: the mean over whole intervals holds sorts as often as they happen."""

@@ -268,7 +268,7 @@ def _advance_frame(
     solver.share.meet()  # rank 0 may still make surfaces of the frame before
     end = clock.end
     _move_walls(solver, ctx, clock, at)
-    solver.gravity = lambda now: at("gravity", now)
+    solver.gravity = (lambda now: at("gravity", now)) if "gravity" in ctx.keyed else at("gravity", clock.begin)
     solver.begin_frame(clock, colliders, emitters)
     if not solver.substeps_done:
         for text in one_sided(solver.colliders, solver.spline_width, solver.cell_size):
@@ -284,6 +284,8 @@ def _advance_frame(
     before, began, held = dict(solver.stage_seconds), time.perf_counter(), count_of(solver)
     solver.advice.emitters = ctx.wired.get("emitters", ())
     _run_substeps(solver, ctx, clock, at, cold)
+    if solver.batches is not None and (because := solver.batches.news()):
+        ctx.report("note", message=f"substeps run one at a time, and the CPU waits for each: {because}")
     solver.time = end
     if many := solver.advice.of_many(step.substep, **step.report.of_substeps()):
         ctx.report("note", message=many)
@@ -330,6 +332,11 @@ def _run_substeps(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callabl
     come_back = (
         solver.mark() if not solver.share.several and any(program.implicit for program in solver.candidates.programs) else None
     )
+    ahead: float | None = end
+    if changing := ctx.keyed & {"dt_min", "dt_max"}:
+        ahead = None
+        if solver.batches is not None:
+            solver.batches.because = f"{min(changing)} has keys"
     for step.dt_factor in DT_FACTORS:
         # every frame begins with a sort and with measured limits: a resumed solve then continues with the same bits
         solver.particles.sorted, solver.particles.limits = False, None
@@ -342,7 +349,7 @@ def _run_substeps(solver: Any, ctx: FrameContext, clock: FrameClock, at: Callabl
                 step.tick = clock.tick_at(solver.time)
                 frame = clock.frame_at(solver.time)
                 check_cancel = solver.share.cancel_check(ctx.check_cancel)
-                dt = solver.step(time_left=end - solver.time, frame=frame, check_cancel=check_cancel, keep=False)
+                dt = solver.step(time_left=end - solver.time, frame=frame, check_cancel=check_cancel, keep=False, ahead=ahead)
                 facts = step.report.of_substeps()
                 ctx.report("substep", dt=dt, particles=count_of(solver), **facts)
                 pace.after(dt, end - solver.time, facts)

@@ -452,6 +452,7 @@ class ColliderSet(Store):
         near, parts = np.arange(particles.block_count), None
         reach = max(particles.drift, 2.0)
         if particles.residency is not None and not on_host_because(self):
+            reach = max(reach, particles.drift_limit)  # the same from sort to sort
             return self._collide_on_device(particles, reach, (walls, bodies), tells)
         if particles.residency is not None:
             marks = np.zeros(len(near), np.uint8)

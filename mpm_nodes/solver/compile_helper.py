@@ -54,7 +54,7 @@ def help_compile(task: dict[str, Any]) -> list[Exception]:
     calls = []
     for index in reversed(range(len(solver.candidates.programs))):
         solver.choose(index)
-        solver._dispatch.sample(0.0)
+        solver.dispatch.sample(0.0)
         calls += _late_first(solver)
     failed = []
     # again, for what had nothing to do: samples of a surface are there once the stage that makes them, an early one, has run
@@ -72,7 +72,7 @@ def _late_first(solver: SubstepSolver) -> list[Callable[[], Any]]:
 
     What minimises energies comes behind the stages of their terms, which compile nothing themselves, and finds mass on the grid.
     """
-    first, *rest = zip(solver._dispatch.stages, solver._dispatch.calls, strict=True)
+    first, *rest = zip(solver.dispatch.stages, solver.dispatch.calls, strict=True)
     terms = [call for planned, call in rest if _ENERGY in planned.writes]
     late = [(planned, call) for planned, call in reversed(rest) if _ENERGY not in planned.writes]
     calls: list[Callable[[], Any]] = [first[1]]

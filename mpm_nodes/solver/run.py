@@ -39,6 +39,7 @@ from mpm_nodes.solver.cold_start import compiled_in_two
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.columns import ALWAYS
 from mpm_nodes.solver.contact_forces import refuse_untold_contacts, volumes_of_nodes
+from mpm_nodes.solver.device.batches import Batches
 from mpm_nodes.solver.device.choice import chosen_device
 from mpm_nodes.solver.device.contacts import on_host_because
 from mpm_nodes.solver.device.loops import written_by
@@ -63,14 +64,13 @@ from mpm_nodes.solver.sides import TRAVEL, divide, join
 from mpm_nodes.solver.sleep import Around
 from mpm_nodes.solver.snapshots import snapshot_of
 from mpm_nodes.solver.solve_stores import stores_of
+from mpm_nodes.solver.sorting import SORT_INTERVAL
 from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.solver.step_lengths import uses_up
 from mpm_nodes.solver.stores import Store
 from mpm_nodes.solver.terms.energy_store import EnergyStore
 from mpm_nodes.solver.updates import update_attributes
 from mpm_nodes.solver.walls import WallSet
-
-SORT_INTERVAL = 128
-"""Substeps after which particles are sorted again even if nothing drifted far: runs of equal cells keep the scatter fast."""
 
 
 class SubstepSolver:
@@ -134,6 +134,8 @@ class SubstepSolver:
         found, self.runs_on = self._device(device, len(particles), team is not None, checked)
         self.residency = None if found is None else Residency(found)
         self.particles.residency = self.grid.residency = self.residency
+        self.batches = None if found is None else Batches(self)
+        self.ticks = 0.0, math.inf
         self.active: ActiveMask | None = None
         self.passive = PassiveMatter(self.particles)
         self.memory, self.stage_seconds = self.candidates.new_memories(), self.candidates.new_seconds()
@@ -287,6 +289,7 @@ class SubstepSolver:
             emitters: As many as the solver was made with.
         """
         self.until, self.step_context.frame_at = clock.end, clock.frame_at
+        self.ticks = clock.begin, clock.tick
         self.step_context.frame_seconds = clock.end - clock.begin
         self.forget_past()
         begin = Moment(clock.frame_at(clock.begin), clock.begin, clock.end - clock.begin)
@@ -343,8 +346,11 @@ class SubstepSolver:
         mine = f"{index} "
         memories = {key.removeprefix(mine): each for key, each in self.memory.memories.items() if key.startswith(mine)}
         plan = self.program.plan if self.residency is None else self.program.on_device
-        self._dispatch = plan.bind(self.stores, self.step_context, memories)
-        self.step_context.limits = tuple((limit, call) for limit, call, _ in self._dispatch.limits)
+        self.dispatch = plan.bind(self.stores, self.step_context, memories)
+        self.step_context.limits = tuple((limit, call) for limit, call, _ in self.dispatch.limits)
+        self.particles.drift_limit = self.program.drift_limit
+        if self.batches is not None:
+            self.batches.forget()
 
     @compiled_in_two
     def step(
@@ -355,6 +361,7 @@ class SubstepSolver:
         frame: float = 0.0,
         check_cancel: Callable[[], None] = lambda: None,
         keep: bool = True,
+        ahead: float | None = None,
     ) -> float:
         """Run one substep and return its length [s].
 
@@ -365,6 +372,8 @@ class SubstepSolver:
             check_cancel: Raises when the user asked to stop; called before every stage.
             keep: Store attributes that no later substep reads (stress, velocity gradient), for whoever looks at the state after
                 this substep. One that uses up `time_left` stores them always.
+            ahead: Simulated seconds until which nobody looks at particles or grid, nor changes anything but through calls of
+                `step`: a device may run several substeps at once, and those to come return what it did. None: one at a time.
 
         Raises:
             SimulationDiverged: The solve left the stable range.
@@ -386,7 +395,8 @@ class SubstepSolver:
         for store in (self.particles, self.passive.store):
             update_attributes(store, step.updates, step)
         exchange_goals(self.particles, step)
-        self.run_stages(dt, time_left, check_cancel, keep)
+        if self.batches is None or ahead is None or keep or dt is not None or not self._repeat(ahead, time_left, check_cancel):
+            self.run_stages(dt, time_left, check_cancel, keep)
         sever(self.particles, step, self.passive.store)
         if step.dt < time_left * (1.0 - 1e-9) or step.dt > tried.own_dt:
             tried.own_dt = step.dt  # what is left of a frame says nothing of the pace
@@ -422,23 +432,16 @@ class SubstepSolver:
         Args and errors are those of `step`.
         """
         step = self.step_context
-        step.time, step.time_left, step.substeps_done = self.time, time_left, self.substeps_done
-        step.gravity = self.gravity_at(self.time)
         if dt is None and not self.plan.sets_dt:
             raise MpmNodesError("substep: no stage of this graph chooses dt; give step(dt=...) or add choose_time_step")
+        self._begin(time_left, check_cancel)
         step.dt = min(dt, time_left) if dt is not None else 0.0
-        step.check_cancel, step.limit = check_cancel, None
         speed, lasting = math.inf, self._lasting
-        for store in self.stores.values():
-            store.begin_substep()
-        self._prepare()
-        self._dispatch.sample(self.frame)
+        self.dispatch.sample(self.frame)
         if self.matter.coefficients.keyed:
             self.particles.laws = self.matter.coefficients.at(self.frame)
             self.particles.limits = None
-        for planned, call, grid_is_empty in zip(
-            self._dispatch.stages, self._dispatch.calls, self.program.grid_is_empty, strict=True
-        ):
+        for planned, call, grid_is_empty in zip(self.dispatch.stages, self.dispatch.calls, self.program.grid_is_empty, strict=True):
             if dt is not None and planned.sets:
                 continue
             check_cancel()
@@ -451,12 +454,7 @@ class SubstepSolver:
             if self.candidates.limiting & planned.writes:
                 self.particles.limits = None
             step.keep = (
-                keep
-                or step.checked
-                or lasting
-                or self.program.lasting
-                or self.memory.keep_next
-                or step.dt >= step.time_left * (1.0 - 1e-9)
+                keep or step.checked or lasting or self.program.lasting or self.memory.keep_next or uses_up(step.dt, step.time_left)
             )
             try:
                 if self.residency is not None:
@@ -475,7 +473,34 @@ class SubstepSolver:
                 speed = max((each[0] for each in self.particles.limits), default=0.0)
             self.stage_seconds[planned.id] += time.perf_counter() - begin
         self.particles.travelled += self.colliders.most_travelled(speed, step.dt)
+        if self.batches is not None:
+            self.batches.led()
         return step.dt
+
+    def _begin(self, time_left: float, check_cancel: Callable[[], None]) -> None:
+        """Begin a substep."""
+        step = self.step_context
+        step.time, step.time_left, step.substeps_done = self.time, time_left, self.substeps_done
+        step.gravity = self.gravity_at(self.time)
+        step.dt, step.check_cancel, step.limit = 0.0, check_cancel, None
+        for store in self.stores.values():
+            store.begin_substep()
+        self._prepare()
+
+    def _repeat(self, ahead: float, time_left: float, check_cancel: Callable[[], None]) -> bool:
+        """Go through a substep that a device has run in a batch, or runs with others now; returns False where there is none."""
+        step, batches = self.step_context, self.batches
+        assert batches is not None
+        self._begin(time_left, check_cancel)
+        check_cancel()
+        begin = time.perf_counter()
+        dt = batches.next(ahead)
+        if dt is not None:
+            batches.choose()  # it tells what limits the substep
+            step.dt = dt
+            batches.end()
+        self.stage_seconds[batches.chooses] += time.perf_counter() - begin
+        return dt is not None
 
     def resume_choice(self, choice: Sequence[Any] | None) -> None:
         """Go on with the choice that a checkpoint holds, or with none."""
@@ -487,7 +512,7 @@ class SubstepSolver:
         """Run substeps for `duration` seconds and return how many."""
         end, count = self.time + duration, 0
         while end - self.time > 1e-12 * max(1.0, end):
-            self.step(dt, time_left=end - self.time, keep=False)
+            self.step(dt, time_left=end - self.time, keep=False, ahead=end)
             count += 1
         return count
 

@@ -7,6 +7,7 @@ deletes them, hands reductions to who wants them. Attributes that nobody reads a
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -277,25 +278,38 @@ class _Substep:
         self.step: StepContext | None = given.get("step")
         self.keep = self.step is None or self.step.keep
         self.marks: dict[int, np.ndarray] = {}
-        self.found: list[Mapping[str, float]] = []
+        self.found: list[Any] = []  # a mapping for each loop, which the host need not have read
 
     def run(self) -> None:
         particles, step, count = self.particles, self.step, self.particles.count
+        recording = None if particles.residency is None else particles.residency.recording
         for member, fragment in self.course.removals:
             self.marks[id(fragment)] = fragment.mark(particles, step, **self.knobs[member.id])
         kept = self._kept()
         for section in self.course.sections:
             if section.loops:
-                found = [call(particles, step, self.knobs) if call is not None else {} for call in self._calls(section, kept)]
+                calls = self._calls(section, kept)
+                found: list[Any] = [call(particles, step, self.knobs) if call is not None else {} for call in calls]
                 merged = zip(self.found, found, strict=True)
-                self.found = [{**before, **now} for before, now in merged] if self.found else found
-            for part in section.ends:
-                self._end(*part)
+                self.found = [ChainMap(now, before) for before, now in merged] if self.found else found
+            if recording is None:
+                for part in section.ends:
+                    self._end(*part)
             if section.busy is not None:
                 busy = section.busy
                 busy.function(*(self.given[name] for name in busy.arguments), **self.knobs[busy.id])
-        if self.loop.measured is not None and particles.count == count:
+        if recording is not None:
+            recording.later(self._late, self.found)
+        elif self.loop.measured is not None and particles.count == count:
             self.loop.measured.measure.keep(particles, self.found)
+
+    def _late(self) -> None:
+        """Do what the host has to do behind a substep of a batch."""
+        for section in self.course.sections:
+            for part in section.ends:
+                self._end(*part)
+        if self.loop.measured is not None:
+            self.loop.measured.measure.keep(self.particles, self.found)
 
     def _end(self, member: PlannedStage, fragment: Any) -> None:
         """Do what a fragment has to do behind the loop."""

@@ -11,7 +11,10 @@ from mpm_nodes.kernels.compile.jit import thread_count
 from mpm_nodes.kernels.transfers import binning
 from mpm_nodes.solver.blocks import SolveFrame, wrapped
 
-__all__ = ["BlockLayout", "Order", "Sortable", "layout_of", "order_of"]
+__all__ = ["SORT_INTERVAL", "BlockLayout", "Order", "Sortable", "layout_of", "order_of"]
+
+SORT_INTERVAL = 128
+"""Substeps after which particles are sorted again even if nothing drifted far: runs of equal cells keep the scatter fast."""
 
 
 class Sortable(SolveFrame, Protocol):

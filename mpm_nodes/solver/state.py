@@ -60,6 +60,7 @@ class ParticleStore(Store):
         stale: Attributes whose rows hold nothing: a fused stage used and dropped them inside the last substep.
         limits: Per material (|v|, |grad v|, wave speed) as the last substep left them, or None when they must be measured.
         drift: Largest |offset| in cells.
+        drift_limit: That from which on they are sorted again.
         generation: Number of the block tables, never given twice in a process: what was built for others does not fit.
         bound: What callers built for the arrays as they lie; emptied when one of them moves, or particles come or go.
         next_id: Identity of the next particle that comes.
@@ -106,7 +107,7 @@ class ParticleStore(Store):
         self._ranges = np.zeros((0, 3), np.int64)
         self._ranged: np.ndarray | None = None
         self.laws: tuple[BoundLaw, ...] = ()
-        self.drift = 0.0
+        self.drift, self.drift_limit = 0.0, 2.0
         self.sorted = True
         self.sort_age = 0
         self.travelled = math.inf

@@ -9,9 +9,9 @@ import pytest
 from solver_scenes import JELLY, cube, shot
 
 from mpm_nodes import SubstepSolver
-from mpm_nodes.data import MpmNodesError, StepContext
+from mpm_nodes.data import MpmNodesError
 from mpm_nodes.graph.cook.executor import execute
-from mpm_nodes.solver.stages import choose_time_step
+from mpm_nodes.solver.step_lengths import even_step
 
 H, WAVE = 0.1, math.sqrt(5e3 * 0.7 / (1.3 * 0.4) / 1000.0)
 """Cell size of the cube [m], and wave speed of the jelly at rest, nu = 0.3 [m/s]."""
@@ -57,6 +57,5 @@ def test_matter_deep_inside_a_collider_is_warned_of():
 @pytest.mark.parametrize(("left", "expected"), [(0.5, 0.5), (0.09, 1.09), (0.11, 0.11)])
 def test_what_is_left_of_a_tick_is_no_sliver(left, expected):
     """Less than half a step to the end of a tick goes with the next one; where ticks are short, frames are divided."""
-    step = StepContext(time_left=3.0, tick=(1.0, left))
-    assert choose_time_step._span(step, 0.2) == pytest.approx(expected)
-    assert choose_time_step._span(step, 0.3) == 3.0
+    assert even_step(0.2, 3.0, 1.0, left, 0.0) == pytest.approx(expected / math.ceil(expected / 0.2))
+    assert even_step(0.3, 3.0, 1.0, left, 0.0) == pytest.approx(0.3)

@@ -22,7 +22,7 @@ import numpy as np
 from mpm_nodes.data import GraphSettings
 from mpm_nodes.graph.time import keys
 
-__all__ = ["Clock", "FrameClock", "per_second_of_the_shot", "seconds_in_unit"]
+__all__ = ["Clock", "FrameClock", "per_second_of_the_shot", "rest_of_tick", "seconds_in_unit"]
 
 
 @dataclass(frozen=True)
@@ -150,12 +150,21 @@ class FrameClock:
             return self.clock.frame_at(simulated)
         return self.frame - 1.0 + (simulated - self.begin) / (self.end - self.begin)
 
+    @property
+    def tick(self) -> float:
+        """Length of the frame's ticks [simulated s]."""
+        halvings = max(0, math.ceil(math.log2(0.99 * TICKS / self.clock.fps)))
+        return (self.end - self.begin) / 2**halvings
+
     def tick_at(self, simulated: float) -> tuple[float, float]:
         """Return the length of the frame's ticks and what is left of the one at a time [simulated s]."""
-        halvings = max(0, math.ceil(math.log2(0.99 * TICKS / self.clock.fps)))
-        tick = (self.end - self.begin) / 2**halvings
-        left = tick - (simulated - self.begin) % tick if tick > 0.0 else 0.0
-        return tick, left if left > 1e-9 * tick else tick
+        return self.tick, rest_of_tick(self.tick, simulated - self.begin)
+
+
+def rest_of_tick(tick: float, elapsed: float) -> float:
+    """Return what is left of the tick of a length in which a frame is, `elapsed` seconds after it began."""
+    left = tick - elapsed % tick if tick > 0.0 else 0.0
+    return left if left > 1e-9 * tick else tick
 
 
 # ---------------------------------------------------------------- what is written

@@ -20,16 +20,45 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
-__all__ = ["Fragment", "Gather", "Idle", "Lanes", "Measure", "Nodes", "OnDevice", "OwnLoops", "Removal", "Rounds", "Run", "Scatter"]
+__all__ = [
+    "Ahead",
+    "Fragment",
+    "Gather",
+    "Idle",
+    "Lanes",
+    "Measure",
+    "Nodes",
+    "OnDevice",
+    "OwnLoops",
+    "Removal",
+    "Rounds",
+    "Run",
+    "Scatter",
+]
 
 STATE = "state"
 SCALED, BARE, VISCOSITY = "coefficients", "bare_coefficients", "material_viscosity"
 OF_LAW = frozenset(("law", STATE, SCALED, BARE, VISCOSITY))
 """Parameters that only a law can fill."""
+
+
+class Ahead(NamedTuple):
+    """What a stage says of the substeps to come of a solve on a device.
+
+    Attributes:
+        because: Why they run one at a time; "": they need not.
+        seconds: Simulated seconds for which it has nothing to do.
+        launches: Whether it launches kernels in each of them, and does nothing else. Else it is called behind each, to count them.
+    """
+
+    because: str = ""
+    seconds: float = math.inf
+    launches: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +72,7 @@ class Fragment:
         needs: Functions of a law without which the fragment leaves its particles alone.
         lacks: Functions that the law must not have: for the other form of a fragment with `needs`.
         switch: Name of an argument; the fragment is passed over where that is not above 0.
+        late: Whether `finish` may come when further substeps have run.
         counts: Called as counts(law, name) with a material of the solve: whether the value that the attribute had before can change
             what the fragment does. None: always.
     """
@@ -55,6 +85,7 @@ class Fragment:
     needs: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
     switch: str = ""
+    late: bool = False
     counts: Callable[[Any, str], bool] | None = None
 
     @property
@@ -296,10 +327,14 @@ class Idle(Fragment):
     Attributes:
         idle: Called with the stage's own arguments before the *; the stage is called where it returns False.
         but: Where it has kernels of its own for devices, what of it runs on the CPU all the same, in words.
+        ahead: As in `OnDevice`; called with the stage's arguments alone.
+        alone: As in `OnDevice`.
     """
 
     idle: Callable[..., bool]
     but: str = ""
+    ahead: Callable[..., Ahead] | None = None
+    alone: str = ""
 
 
 @dataclass(frozen=True)
@@ -325,11 +360,15 @@ class OnDevice(Fragment):
 
     Attributes:
         but: What of it runs on the CPU all the same, in words.
+        ahead: Called with the arguments and knobs of the stage: what the next substeps need. None: each needs the CPU.
+        alone: For what substeps run one at a time, in words.
     """
 
     joins: ClassVar[bool] = False
 
     but: str
+    ahead: Callable[..., Ahead] | None = None
+    alone: str = ""
 
 
 @dataclass(frozen=True)

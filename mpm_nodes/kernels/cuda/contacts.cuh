@@ -167,10 +167,11 @@ static __device__ Image image_of(const int* pair, const Grid& grid, int node, fl
 // ---------------------------------------------------------------- listing (grid.py)
 // A thread for each of `count` places for contacts. With adhesion `volume` holds the volume of the matter of each node [m^3].
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
-list_contacts(const int* pairs, const float* reals, const int* table, const float* coarse, const float* values, const float* speeds,
-              const float* coarse_speeds, const float4* momentum, const float* volume, float least_mass, int nodes, float h, float dt, int* images, Contact* contacts, int count) {
+list_contacts(const Substep* substep, const int* pairs, const float* reals, const int* table, const float* coarse, const float* values, const float* speeds,
+              const float* coarse_speeds, const float4* momentum, const float* volume, float least_mass, int nodes, float h, int* images, Contact* contacts, int count) {
     const int c = blockIdx.x * THREADS + threadIdx.x, node = c & 63;
-    if (c >= count) return;
+    if (!substep->runs || c >= count) return;
+    const float dt = substep->dt;
     const Seen seen = {pairs + PAIR_INTEGERS * (c >> 6), reals + PAIR_REALS * (c >> 6)};
     const Lattices lattices = {table, coarse, values, speeds, coarse_speeds, 1.0f / h};
     const Grid grid = {momentum, least_mass, nodes};
@@ -217,9 +218,9 @@ list_contacts(const int* pairs, const float* reals, const int* table, const floa
 // Take the image from contacts whose image is held itself, from the opposite side or by the same body: r = 0. Pairs of block q are
 // those from first[q] on.
 extern "C" __global__ void __launch_bounds__(THREADS)
-leave_pinched_images(const int* pairs, const int* first, int* images, Contact* contacts, int count) {
+leave_pinched_images(const Substep* substep, const int* pairs, const int* first, int* images, Contact* contacts, int count) {
     const int c = blockIdx.x * THREADS + threadIdx.x;
-    if (c >= count || images[c] < 0) return;
+    if (!substep->runs || c >= count || images[c] < 0) return;
     const int image = images[c], which = pairs[PAIR_INTEGERS * (c >> 6) + WHICH];
     const Vec n = first_three(contacts[c].normal);
     for (int pair = first[image >> 6]; pair < first[(image >> 6) + 1]; pair++) {
@@ -236,9 +237,9 @@ leave_pinched_images(const int* pairs, const int* first, int* images, Contact* c
 // ---------------------------------------------------------------- impulses (response.py)
 // Link the contacts of a level that share an image; `listed` are its pairs. head: the last contact + 1 of each node that is an image.
 extern "C" __global__ void __launch_bounds__(THREADS)
-link_contacts(const int* listed, const int* images, int* head, int* before, int count) {
+link_contacts(const Substep* substep, const int* listed, const int* images, int* head, int* before, int count) {
     const int t = blockIdx.x * THREADS + threadIdx.x;
-    if (t >= count) return;
+    if (!substep->runs || t >= count) return;
     const int c = 64 * listed[t >> 6] + (t & 63);
     if (images[c] >= 0) before[c] = atomicExch(&head[images[c]], c + 1);
 }
@@ -358,14 +359,16 @@ static __device__ void meet(const int* listed, const int* pairs, const int* imag
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-meet_contacts(const int* listed, const int* pairs, const int* images, Contact* contacts, int* head, const int* before,
+meet_contacts(const Substep* substep, const int* listed, const int* pairs, const int* images, Contact* contacts, int* head, const int* before,
               const float4* momentum, float4* velocity, const int* marks, int again, int count) {
+    if (!substep->runs) return;
     meet<false>(listed, pairs, images, contacts, head, before, momentum, velocity, marks, again, nullptr, count);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-meet_and_tell(const int* listed, const int* pairs, const int* images, Contact* contacts, int* head, const int* before,
+meet_and_tell(const Substep* substep, const int* listed, const int* pairs, const int* images, Contact* contacts, int* head, const int* before,
               const float4* momentum, float4* velocity, const int* marks, int again, float4* given, int count) {
+    if (!substep->runs) return;
     meet<true>(listed, pairs, images, contacts, head, before, momentum, velocity, marks, again, given, count);
 }
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,21 @@ def open_device() -> CudaDevice:
         raise MpmNodesError(f"device cuda: this machine shows no NVIDIA GPU ({error}); use device cpu") from error
 
 
+class CudaGraph:
+    """What was recorded.
+
+    Attributes:
+        builder: Takes it down.
+        held: What kernels were given, which must live as long.
+        graph: The graph, once it is whole.
+    """
+
+    def __init__(self, builder: Any) -> None:
+        self.builder = builder
+        self.graph: Any = None
+        self.held: list[Any] = []
+
+
 class CudaDevice:
     """See `solver.device.residency.Device`. Everything runs in order on a stream of its own.
 
@@ -49,6 +66,7 @@ class CudaDevice:
         self._device, self._threads = Device(number), threading.local()
         self._begin()
         self._stream = self._device.create_stream()
+        self._recorded: Any = None
         self.arch = f"sm_{self._device.arch}"
         self.name = str(self._device.name)
 
@@ -79,6 +97,7 @@ class CudaDevice:
             MpmNodesError: There is not so much memory.
         """
         self._begin()
+        self._refuse_recorded()
         try:
             return self._device.allocate(max(nbytes, 16), stream=self._stream)
         except Exception as error:
@@ -90,11 +109,13 @@ class CudaDevice:
 
     def upload(self, buffer: Any, array: np.ndarray) -> None:
         """Copy an array to the beginning of a buffer; the array may change afterwards."""
+        self._refuse_recorded()
         driver = self._driver()
         self._checked(driver.cuMemcpyHtoDAsync(int(buffer.handle), array.ctypes.data, array.nbytes, self._stream.handle))
 
     def download(self, buffer: Any, array: np.ndarray) -> None:
         """Fill an array from the beginning of a buffer, behind all that was launched."""
+        self._refuse_recorded()
         driver = self._driver()
         self._checked(driver.cuMemcpyDtoHAsync(array.ctypes.data, int(buffer.handle), array.nbytes, self._stream.handle))
         self._checked(driver.cuStreamSynchronize(self._stream.handle))
@@ -123,7 +144,34 @@ class CudaDevice:
 
         if blocks:
             self._begin()
-            launch(self._stream, LaunchConfig(grid=blocks, block=THREADS), kernel, *arguments)
+            stream = self._stream
+            if self._recorded is not None:
+                stream = self._recorded.builder
+                self._recorded.held.append(arguments)
+            launch(stream, LaunchConfig(grid=blocks, block=THREADS), kernel, *arguments)
+
+    @contextlib.contextmanager
+    def record(self) -> Iterator[CudaGraph]:
+        """Take down what is launched, cleared and copied between buffers as a graph instead of running it."""
+        self._begin()
+        recorded = self._recorded = CudaGraph(self._stream.create_graph_builder())
+        recorded.builder.begin_building()
+        try:
+            yield recorded
+        finally:
+            self._recorded = None
+            recorded.builder.end_building()
+        recorded.graph = recorded.builder.complete()
+
+    def replay(self, recorded: CudaGraph) -> None:
+        """Run a graph."""
+        self._begin()
+        recorded.graph.launch(self._stream)
+
+    def _refuse_recorded(self) -> None:
+        """Refuse what graphs do not hold."""
+        if self._recorded is not None:
+            raise MpmNodesError(f"{self.name}: a graph of kernels allocates nothing, and copies nothing from or to the host")
 
     def _checked(self, answer: tuple[Any, ...]) -> None:
         if int(answer[0]):

@@ -38,7 +38,7 @@ def cuda_source(name: str) -> str:
 
 def header() -> str:
     """Return what the kernels of loops share."""
-    return cuda_source("transfers.cuh")
+    return cuda_source("substep.cuh") + cuda_source("transfers.cuh")
 
 
 @dataclass
@@ -117,6 +117,7 @@ class _Loop:
         self.targets: dict[str, str] = {}  # of the scatter at the end: "momentum" and "stress", and where each goes
         self.gives: dict[str, str] = {}
         self.scale = ""
+        self.argument("substep", "const Substep*")
         self.argument("segments", "const long long*")
         self.argument("stride", "int")
 
@@ -249,7 +250,9 @@ class _Loop:
             return self.coefficients(fragment, scaled=name == SCALED)
         if name == VISCOSITY:
             return named(self.viscosity())
-        return named(self.argument(name, "float") if name in ("dt", "cell_size") else self.own(number, name))
+        if name == "dt":
+            return named("dt")
+        return named(self.argument(name, "float") if name == "cell_size" else self.own(number, name))
 
     def own(self, number: int, name: str) -> str:
         """Return the argument of a number of a fragment's own, whose name may be that of anything else."""
@@ -330,7 +333,7 @@ class _Loop:
         if kinds["stress"]:
             if self.table[fragment.stress].rows != 6:
                 raise self.refused(fragment, "has a stress that is not symmetric")
-            product = " * ".join([self.argument(each, "float") for each in factors] or ["1.0f"])
+            product = " * ".join([each if each == "dt" else self.argument(each, "float") for each in factors] or ["1.0f"])
             self.scale = f"{'-' if negated else ''}{product} / cell_size"
 
     def scatter_lines(self) -> list[str]:
@@ -346,7 +349,6 @@ class _Loop:
     def add_run(self, fragment: Run) -> None:
         """Move the particles: the one function on rows that has a form here."""
         self.position(write=True)
-        self.argument("dt", "float")
         velocity = self.load("velocity")
         arguments = f"offset, stride, p, {velocity}, dt / cell_size, 1.0f / inverse_unit, inverse_unit, moved"
         lines = [f"float moved[{len(fragment.largest)}];", f"{fragment.device}({arguments});"]
@@ -368,7 +370,8 @@ class _Loop:
             particle += ["float f[3];", f"const int cell = place<{self.nodes}>(offset, stride, shift, inverse_unit, p, f);"]
         particle += [*self.body, *stores, *(self.scatter_lines() if scatters else [])]
         found = len(kernel.found)
-        head = ["const int begin = segments[3 * blockIdx.x], end = segments[3 * blockIdx.x + 1];"]
+        head = ["if (!substep->runs) return;", "const float dt = substep->dt;"]
+        head.append("const int begin = segments[3 * blockIdx.x], end = segments[3 * blockIdx.x + 1];")
         head.append("const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;")
         if self.nodes:
             head += ["__shared__ int slots[8];", *self.shared]

@@ -141,17 +141,21 @@ static __device__ void collide(const int* blocks, const float* sides, const floa
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
-collide_paths(const int* blocks, const float* sides, const float* rules, const int* pairs, const float* reals, const int* table,
+collide_paths(const Substep* substep, const int* blocks, const float* sides, const float* rules, const int* pairs, const float* reals, const int* table,
               const float* coarse, const float* values, const float* speeds, const float* coarse_speeds, const int* block_start, int* offset, float* velocity, int stride, float unit,
-              float inverse_unit, float h, float dt, unsigned char* doomed, int* counts) {
+              float inverse_unit, float h, unsigned char* doomed, int* counts) {
+    if (!substep->runs) return;
+    const float dt = substep->dt;
     collide<false>(blocks, sides, rules, pairs, reals, table, coarse, values, speeds, coarse_speeds, block_start, offset, velocity, stride, unit,
                    inverse_unit, h, dt, doomed, counts, nullptr);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 3)
-collide_and_tell(const int* blocks, const float* sides, const float* rules, const int* pairs, const float* reals, const int* table,
+collide_and_tell(const Substep* substep, const int* blocks, const float* sides, const float* rules, const int* pairs, const float* reals, const int* table,
                  const float* coarse, const float* values, const float* speeds, const float* coarse_speeds, const int* block_start, int* offset, float* velocity, int stride, float unit,
-                 float inverse_unit, float h, float dt, unsigned char* doomed, int* counts, float* lost) {
+                 float inverse_unit, float h, unsigned char* doomed, int* counts, float* lost) {
+    if (!substep->runs) return;
+    const float dt = substep->dt;
     collide<true>(blocks, sides, rules, pairs, reals, table, coarse, values, speeds, coarse_speeds, block_start, offset, velocity, stride, unit,
                   inverse_unit, h, dt, doomed, counts, lost);
 }

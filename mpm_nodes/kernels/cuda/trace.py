@@ -53,7 +53,8 @@ _INFIX = {
     "logical_or": "||",
 }
 _PREFIX = {"negative": "-", "logical_not": "!"}
-_CALLS = {"absolute": "fabs", "sqrt": "sqrt", "exp": "exp", "log": "log", "rint": "rint", "copysign": "copysign", "cos": "cos"}
+_CALLS = {"absolute": "fabs", "remainder": "fmod"}
+_CALLS |= {name: name for name in ("sqrt", "exp", "log", "rint", "copysign", "cos", "ceil", "floor")}
 _COMMUTE = {"add", "multiply", "equal", "not_equal", "logical_and", "logical_or"}
 _MASKS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal", "logical_and", "logical_or", "logical_not"}
 _OF_MASKS = {"logical_and", "logical_or", "logical_not"}
@@ -144,7 +145,9 @@ def _define(name: str, operation: str, turned: bool = False, unary: bool = False
         setattr(Symbol, name, lambda self, other: _applied(operation, self, other))
 
 
-for _short, _operation in (("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "divide")):
+_ARITHMETIC = {"add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "mod": "remainder"}
+"""Of numbers >= 0 Python's remainder is that of C."""
+for _short, _operation in _ARITHMETIC.items():
     _define(f"__{_short}__", _operation)
     _define(f"__r{_short}__", _operation, turned=True)
 for _short, _operation in zip(
@@ -190,8 +193,10 @@ WAYS = 64
 class _Math:
     """What `math` is to a traced function."""
 
+    inf = float("inf")
+
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name not in ("sqrt", "exp", "log", "cos", "copysign"):
+        if name not in ("sqrt", "exp", "log", "cos", "copysign", "ceil", "floor"):
             raise TraceError(f"math.{name} has no device form")
         return lambda *given: _applied(name, *given)
 
@@ -373,6 +378,8 @@ def _literal_text(value: Any, real: str) -> str:
         return "true" if value else "false"
     with np.errstate(over="ignore"):
         number = np.float32(value) if real == "float" else np.float64(value)
+    if real == "double" and number == np.inf:
+        return "UNLIMITED"
     if not np.isfinite(number):
         raise TraceError(f"the literal {value} is not finite as a {real}")
     text = f"{number!s}{'f' if real == 'float' else ''}"
@@ -384,7 +391,7 @@ def statements(results: Mapping[str, Symbol], real: str = "float") -> list[str]:
 
     Args:
         results: What is assigned, by what it is assigned to: a name or an expression. They are assigned at the end.
-        real: "float", or "double" for builds that are compared.
+        real: "float"; "double" for builds that are compared and for the choice of dt, where infinity is `UNLIMITED`.
 
     Raises:
         TraceError: When a literal is not a finite number of that type.

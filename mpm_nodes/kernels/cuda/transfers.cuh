@@ -300,17 +300,19 @@ static __device__ float4 velocity_of(float4 p, float dt, float gx, float gy, flo
 
 // v* where `momentum` holds m v + dt f already.
 extern "C" __global__ void __launch_bounds__(THREADS)
-divide_by_mass(const float4* momentum, float4* velocity, int nodes, float dt, float gx, float gy, float gz, float least_mass) {
+divide_by_mass(const Substep* substep, const float4* momentum, float4* velocity, int nodes, float gx, float gy, float gz,
+               float least_mass) {
     const int n = blockIdx.x * THREADS + threadIdx.x;
-    if (n < nodes) velocity[n] = velocity_of(momentum[n], dt, gx, gy, gz, least_mass);
+    if (substep->runs && n < nodes) velocity[n] = velocity_of(momentum[n], substep->dt, gx, gy, gz, least_mass);
 }
 
 // v* = v + dt (f / m + g).
 extern "C" __global__ void __launch_bounds__(THREADS)
-update_grid_velocity(const float4* momentum, const float4* force, float4* velocity, int nodes, float dt, float gx, float gy, float gz,
-                     float least_mass) {
+update_grid_velocity(const Substep* substep, const float4* momentum, const float4* force, float4* velocity, int nodes, float gx,
+                     float gy, float gz, float least_mass) {
     const int n = blockIdx.x * THREADS + threadIdx.x;
-    if (n >= nodes) return;
+    if (!substep->runs || n >= nodes) return;
     const float4 p = momentum[n], f = force[n];
+    const float dt = substep->dt;
     velocity[n] = velocity_of(make_float4(p.x + dt * f.x, p.y + dt * f.y, p.z + dt * f.z, p.w), dt, gx, gy, gz, least_mass);
 }

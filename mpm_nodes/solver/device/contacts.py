@@ -15,11 +15,12 @@ import numpy as np
 from mpm_nodes.kernels.collisions import pairs
 from mpm_nodes.kernels.collisions.response import SWEEPS
 from mpm_nodes.kernels.collisions.rules import DELETE
+from mpm_nodes.kernels.composition.fragments import Ahead
 from mpm_nodes.kernels.cuda.loop import THREADS, cuda_source, header
 from mpm_nodes.kernels.level_sets.level_set import ADHESION, KEY_LATTICES, OWN_SPEED, POSE, Bodies, WallPlanes
 from mpm_nodes.solver.device.residency import Device, Residency
 
-__all__ = ["ELSEWHERE", "DeviceContacts", "SummedContacts", "kernels", "on_host_because"]
+__all__ = ["ALONE", "ELSEWHERE", "DeviceContacts", "SummedContacts", "ahead_of", "kernels", "on_host_because"]
 
 ELSEWHERE = "bodies that move by themselves, plates that keep their sides apart and painted friction, in the blocks near them"
 """Where contacts are found on the CPU, as reports tell it; `on_host_because` decides."""
@@ -75,12 +76,32 @@ def on_host_because(colliders: Any) -> str:
     return "" if (lattices[:, :2] == lattices[:, 2:]).all() else "a body passes a key of its shape in this substep"
 
 
+ALONE = "bodies and walls that move, stick, delete, are told their forces or meet matter on the CPU"
+"""For which contacts substeps run one at a time, as reports tell it; `ahead_of` decides."""
+
+
+def ahead_of(colliders: Any, step: Any) -> Ahead:
+    """Return what contacts need in the next substeps."""
+    if colliders.idle:
+        return Ahead()
+    because = on_host_because(colliders)
+    for holds, text in (
+        (len(colliders.plates), "plates keep their two sides apart"),
+        (colliders.fastest > 0.0, "bodies or walls move"),
+        (colliders.sticks, "matter sticks to bodies"),
+        (colliders.walls.deletes, "a wall deletes particles"),
+        (step.contact_forces, "forces on bodies are told"),
+    ):
+        because = because or (text if holds else "")
+    return Ahead(because, launches=True)
+
+
 @functools.cache
 def kernels(name: str) -> str:
     """Return the source of the kernels of grid nodes, of paths or of volumes."""
     if name == "volumes":
         return header() + cuda_source("volumes.cuh")
-    return pairs.definitions() + cuda_source("shapes.cuh") + cuda_source(f"{name}.cuh")
+    return pairs.definitions() + cuda_source("substep.cuh") + cuda_source("shapes.cuh") + cuda_source(f"{name}.cuh")
 
 
 class _KeptBuffers:
@@ -182,15 +203,17 @@ class DeviceContacts:
         images, before = room.of("images", 4 * places), room.of("before", 4 * places)
         contacts, head = room.of("contacts", 64 * places), room.of("head", 256 * grid.count, zero=True)
 
+        substep = residency.substep(dt)
+
         def launch(name: str, count: int, *arguments: Any) -> None:
             device.launch(device.kernel(text, name), -(-count // THREADS), [*arguments, np.int32(count)])
 
         volume = self._volumes(grid, room) if (shapes[1].real[:, ADHESION] > 0.0).any() else room.of("volume", 0)
         launch(
-            "list_contacts", places, integers, reals, *self._tables(room), momentum, volume, np.float32(grid.least_mass),
-            np.int32(grid.spline), np.float32(grid.h), np.float32(dt), images, contacts,
+            "list_contacts", places, substep, integers, reals, *self._tables(room), momentum, volume, np.float32(grid.least_mass),
+            np.int32(grid.spline), np.float32(grid.h), images, contacts,
         )  # fmt: skip
-        launch("leave_pinched_images", places, integers, room.of("first", 0), images, contacts)
+        launch("leave_pinched_images", places, substep, integers, room.of("first", 0), images, contacts)
         given = room.of("given", 16 * places if tells else 0)
         if tells:
             device.clear(given, 16 * places)
@@ -203,9 +226,9 @@ class DeviceContacts:
         for sweep in range(sweeps):
             for level, count in found.levels:
                 listed = room.of(f"level {level}", 0)
-                launch("link_contacts", 64 * count, listed, images, head, before)
+                launch("link_contacts", 64 * count, substep, listed, images, head, before)
                 given_too = (np.int32(sweep), *([given] if tells else []))
-                launch("meet_and_tell" if tells else "meet_contacts", 64 * count, listed, integers, *meeting, *given_too)
+                launch("meet_and_tell" if tells else "meet_contacts", 64 * count, substep, listed, integers, *meeting, *given_too)
         sums = np.zeros((2 * found.number if tells else 0, 6), np.float32)
         if tells:
             summed = room.of("sums", sums.nbytes)
@@ -298,9 +321,10 @@ class DeviceContacts:
         if deletes:
             device.clear(doomed, particles.count)
         offset, velocity = (residency.on_device(particles.kept(name), write=True) for name in ("position", "velocity"))
-        arguments = [room.of(f"path {name}", 0) for name in ("blocks", "sides", "rules", "integers", "reals")]
+        arguments = [residency.substep(dt)]
+        arguments += [room.of(f"path {name}", 0) for name in ("blocks", "sides", "rules", "integers", "reals")]
         arguments += [*self._tables(room), room.of("path start", 0), offset, velocity, np.int32(particles.stride)]
-        arguments += [np.float32(each) for each in (particles.unit, 1.0 / particles.unit, particles.h, dt)]
+        arguments += [np.float32(each) for each in (particles.unit, 1.0 / particles.unit, particles.h)]
         arguments += [doomed, counts]
         name = "collide_paths"
         if tells:

@@ -14,7 +14,16 @@ from mpm_nodes.kernels.composition.source import Fold
 from mpm_nodes.kernels.cuda.loop import THREADS, DeviceKernel, header, loop_kernel
 from mpm_nodes.solver.device.residency import Residency, uploaded
 
-__all__ = ["DeviceCall", "HostCall", "LargestValues", "divide_by_mass", "steady_knobs", "update_grid_velocity", "written_by"]
+__all__ = [
+    "DeviceCall",
+    "Found",
+    "HostCall",
+    "LargestValues",
+    "divide_by_mass",
+    "steady_knobs",
+    "update_grid_velocity",
+    "written_by",
+]
 
 
 class LargestValues:
@@ -34,6 +43,18 @@ class LargestValues:
         first = len(self._values)
         self._values = np.zeros(first + count, np.uint32)
         return first
+
+    def arguments(self, first: int) -> dict[str, Any]:
+        """Return the buffer for a loop that is launched now, and where its values begin."""
+        recording = self.residency.recording
+        if recording is not None:
+            return {"largest": recording.buffer, "largest_at": np.int32(recording.place(self, len(self._values)) + first)}
+        return {"largest": self.buffer(first), "largest_at": np.int32(first)}
+
+    def take(self, values: np.ndarray) -> None:
+        """Take the values of a substep that ran in a batch."""
+        self._values[:] = values
+        self._read = True
 
     def buffer(self, first: int) -> Any:
         """Return the buffer for a loop that is launched now; it is cleared before the first of them."""
@@ -55,7 +76,7 @@ class LargestValues:
         return self._values.view(np.float32)
 
 
-class _Found(Mapping[str, float]):
+class Found(Mapping[str, float]):
     """Values of one loop by name, which the host does not wait for until it looks."""
 
     def __init__(self, largest: LargestValues, first: int, names: Sequence[str]) -> None:
@@ -66,6 +87,10 @@ class _Found(Mapping[str, float]):
             raise KeyError(name)
         value = float(self._largest.values()[self._first + self._names.index(name)])
         return math.inf if value > 2.9e38 else value
+
+    def place(self, name: str) -> tuple[LargestValues, int]:
+        """Return which of all values that of a name is."""
+        return self._largest, self._first + self._names.index(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -117,7 +142,6 @@ class DeviceCall:
             "shift": np.int32(particles.shift),
             "inverse_unit": np.float32(1.0 / particles.unit),
             "cell_size": np.float32(particles.h),
-            "largest_at": np.int32(self.first),
         }
         own = {"segments": segments}
         if material is not None:
@@ -130,9 +154,9 @@ class DeviceCall:
     def __call__(self, particles: Any, step: Any, knobs: Mapping[str, Mapping[str, Any]]) -> Mapping[str, float]:
         """Run the loop in a substep; returns its largest values by name."""
         kernel = self.kernel
-        numbers = dict(self.numbers)
-        if "dt" in kernel.types:
-            numbers["dt"] = np.float32(step.dt)
+        numbers = self.numbers | {"substep": self.residency.substep(0.0 if step is None else step.dt)}
+        if kernel.found:
+            numbers |= self.largest.arguments(self.first)
         for (member, fragment), given in zip(self.parts, kernel.given, strict=True):
             if given:
                 values = knobs.get(member.id, {})
@@ -141,12 +165,10 @@ class DeviceCall:
                 numbers |= {argument: np.float32(values[name]) for name, argument in given.items()}
         arguments = [numbers[name] if name in numbers else self.buffer(name) for name in kernel.types]
         self.residency.device.launch(self.compiled, self.runs, arguments)
-        return _Found(self.largest, self.first, kernel.found)
+        return Found(self.largest, self.first, kernel.found)
 
     def buffer(self, name: str) -> Any:
         """Return the buffer of an argument."""
-        if name == "largest":
-            return self.largest.buffer(self.first)
         if name in self.own:
             return self.own[name]
         kernel, (particles, grid) = self.kernel, self.stores
@@ -199,9 +221,9 @@ def update_grid_velocity(residency: Residency, grid: Any, step: Any) -> None:
 
 def _on_nodes(residency: Residency, grid: Any, step: Any, kernel: str, *arrays: str) -> None:
     nodes = 64 * grid.count
-    buffers = [residency.on_device(grid.kept(name)) for name in arrays]
+    buffers = [residency.substep(step.dt), *(residency.on_device(grid.kept(name)) for name in arrays)]
     buffers.append(residency.on_device(grid.kept("velocity"), write=True, read=False))
-    numbers = [np.float32(step.dt), *(np.float32(g) for g in step.gravity), np.float32(grid.least_mass)]
+    numbers = [*(np.float32(g) for g in step.gravity), np.float32(grid.least_mass)]
     compiled = residency.device.kernel(header(), kernel)
     residency.device.launch(compiled, -(-nodes // THREADS), [*buffers, np.int32(nodes), *numbers])
 

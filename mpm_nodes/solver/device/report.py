@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, MpmNodesError, domain_named
-from mpm_nodes.graph.plan.fusion import StageRun, fragments_of, runs_of
+from mpm_nodes.graph.plan.fusion import StageRun, by_fragments, fragments_of, fused, runs_of
 from mpm_nodes.graph.plan.hazards import Array
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.kernels.composition.block import CompositionError
 from mpm_nodes.kernels.composition.fragments import Idle, Nodes, OnDevice
 from mpm_nodes.kernels.cuda.loop import DeviceKernel
 from mpm_nodes.kernels.cuda.trace import TraceError
+from mpm_nodes.solver.device.batches import SUBSTEPS, obstacle_of, obstacle_of_law
 from mpm_nodes.solver.device.choice import device_kernel, refuse
 from mpm_nodes.solver.loop_sections import LOOPS
 from mpm_nodes.solver.program import Program
-from mpm_nodes.solver.shared_loops import shared_loop
+from mpm_nodes.solver.shared_loops import SharedLoop, shared_loop
 
 __all__ = ["on_device", "refusal"]
 
@@ -51,7 +52,22 @@ def on_device(plan: SubstepPlan, law: Any) -> list[str]:
     newest: dict[Array, set[str]] = {}
     for run in runs:  # where a substep leaves everything
         run.copied(newest)
-    return [line for run in runs for line in run.lines(run.copied(newest))]
+    return [*(line for run in runs for line in run.lines(run.copied(newest))), _batches(plan, law, runs)]
+
+
+def _batches(plan: SubstepPlan, law: Any, runs: Iterable[_SidedRun]) -> str:
+    """Return how many substeps run between two looks of the CPU, or why not more than one."""
+    stages = by_fragments(fused(plan, shared_loop), lambda run: SharedLoop(run.members)).stages
+    because = next(filter(None, (*map(obstacle_of, stages), obstacle_of_law(law))), "")
+    because = because or next((f"{run.names}: {run.because}" for run in runs if run.because and run.has_loops), "")
+    if because:
+        return f"  substeps run one at a time, since {because}"
+    alone: dict[str, list[str]] = {}
+    for member in (member for planned in stages for member in planned.parts):
+        for fragment in (f for f in fragments_of(member) if isinstance(f, Idle | OnDevice)):
+            alone.setdefault(fragment.alone, []).append(member.id)
+    told = "; ".join(["streams, drains, keys of numbers", *(f"{text} ({', '.join(names)})" for text, names in alone.items())])
+    return f"  up to {SUBSTEPS} substeps run without the CPU, as one graph; one at a time with {told}"
 
 
 class _SidedRun:
@@ -62,6 +78,7 @@ class _SidedRun:
         touches, writes: Arrays that it needs there, and those that the other side does not have afterwards.
         partly: What of it runs on the CPU all the same.
         busy: Stages of a loop on the GPU that run on the CPU where they have something to do.
+        has_loops: Whether it is or could be a loop over particles.
         updates: Grid arrays that it works on after its loop, on the CPU.
     """
 
@@ -70,6 +87,7 @@ class _SidedRun:
         self.fields = {**ATTRIBUTES, **law.fields, **plan.own_fields.get("particles", {})}
         self.loop = shared_loop(run, plan)
         brought = [f for member in run.members for f in fragments_of(member)]
+        self.has_loops = any(isinstance(f, LOOPS) for f in brought)
         self.updates: set[Array] = set()
         self.busy = [m for m in run.members if any(isinstance(f, Idle) for f in fragments_of(m))]
         self.partly = next((f.but for f in brought if isinstance(f, OnDevice)), "")
@@ -78,7 +96,7 @@ class _SidedRun:
             self.because, self.busy = "", []
             self.touches, self.writes = _kept(run.members[0].reads | run.members[0].writes), _kept(run.members[0].writes)
             return
-        self.because = "" if any(isinstance(f, LOOPS) for f in brought) else "it has no loop over particles"
+        self.because = "" if self.has_loops else "it has no loop over particles"
         if not self.because:
             try:
                 kernel = device_kernel(self.loop, law, self.fields)

@@ -12,16 +12,17 @@ array meanwhile gets it with what was changed in the parts.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection, Iterator
+import functools
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from mpm_nodes.kernels.cuda.loop import cuda_source
+from mpm_nodes.kernels.cuda.loop import THREADS, cuda_source
 from mpm_nodes.kernels.cuda.parts import pack_parts, unpack_parts
 
-__all__ = ["ArrayParts", "Device", "Residency", "uploaded"]
+__all__ = ["ArrayParts", "Device", "Recording", "Residency", "step_kernels", "uploaded"]
 
 
 class Device(Protocol):
@@ -63,6 +64,31 @@ class Device(Protocol):
 
     def kernel(self, text: str, name: str) -> Any:
         """Return a compiled kernel of a source, the same object for the same."""
+        ...
+
+    def record(self) -> contextlib.AbstractContextManager[Any]:
+        """Take down launches, clears and copies between buffers instead of running them; gives what `replay` takes then."""
+        ...
+
+    def replay(self, recorded: Any) -> None:
+        """Run what was recorded."""
+        ...
+
+
+class Recording(Protocol):
+    """A batch of substeps that is being recorded."""
+
+    @property
+    def buffer(self) -> Any:
+        """What kernels take as their substep, and where loops write their largest values."""
+        ...
+
+    def place(self, largest: Any, count: int) -> int:
+        """Return where the `count` largest values of the loops of one run begin."""
+        ...
+
+    def later(self, ends: Callable[[], None], found: Sequence[Any]) -> None:
+        """Call a function for each substep when the host has its largest values."""
         ...
 
 
@@ -123,6 +149,8 @@ class Residency:
     Attributes:
         writes: Addresses of the arrays that may change on the host now; None: any.
         moved: Bytes copied up and down so far.
+        recording: The batch of substeps that is being recorded, None where kernels run as they are launched.
+        touched: Arrays that were asked for on the device, and whether they change there; None where nobody notes it.
     """
 
     def __init__(self, device: Device) -> None:
@@ -133,12 +161,26 @@ class Residency:
         self._spare: tuple[int, Any] = 0, None
         self._parts: dict[str, ArrayParts] = {}
         self._packed: tuple[np.ndarray, Any] = np.empty(0, np.int32), None
+        self.recording: Recording | None = None
+        self.touched: list[tuple[np.ndarray, bool]] | None = None
+        self._substep: tuple[np.float32, Any] | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes of the buffers of arrays, of the spare one, and of parts on their way."""
         parts = sum(each.pieces.nbytes for each in self._parts.values()) + self._packed[0].nbytes
         return self._spare[0] + parts + sum(copy.array.nbytes for copy in self._copies.values())
+
+    def substep(self, dt: float) -> Any:
+        """Return what kernels take as their substep: of length dt, or that of the batch that is being recorded."""
+        if self.recording is not None:
+            return self.recording.buffer
+        length = np.float32(dt)
+        if self._substep is None or self._substep[0] != length:
+            buffer = self.device.allocate(8) if self._substep is None else self._substep[1]
+            self._substep = length, buffer
+            self.device.launch(self.device.kernel(step_kernels(), "set_substep"), 1, [buffer, length])
+        return self._substep[1]
 
     def held(self, table: np.ndarray) -> Any:
         """Return a buffer that holds a table, and count it as copied."""
@@ -154,6 +196,8 @@ class Residency:
             read: Whether it is to hold what the array does.
         """
         copy = self._copies.get(address(array))
+        if self.touched is not None:
+            self.touched.append((array, write))
         if copy is None:
             copy = self._copies[address(array)] = _Copy(array, self.device.allocate(array.nbytes))
         if read and not copy.on_device:
@@ -257,7 +301,13 @@ class Residency:
 
     def cleared(self, array: np.ndarray) -> None:
         """Set an array to zero where it is needed next: on the device."""
-        self.device.clear(self.on_device(array, write=True, read=False), array.nbytes)
+        buffer = self.on_device(array, write=True, read=False)
+        if self.recording is None:
+            self.device.clear(buffer, array.nbytes)
+            return
+        count = array.nbytes // 4
+        kernel = self.device.kernel(step_kernels(), "clear_floats")
+        self.device.launch(kernel, -(-count // (4 * THREADS)), [self.recording.buffer, buffer, np.int32(count)])
 
     def spare(self, nbytes: int) -> Any:
         """Return a buffer that no array has, the same until another size is asked for."""
@@ -297,3 +347,9 @@ def address(array: np.ndarray) -> int:
     """Return where an array lies in memory."""
     place: int = array.__array_interface__["data"][0]
     return place
+
+
+@functools.cache
+def step_kernels() -> str:
+    """Return the kernels that say what the next substep is."""
+    return cuda_source("substep.cuh") + cuda_source("steps.cuh")

@@ -7,7 +7,7 @@ import math
 
 from mpm_nodes.data import A, Fact, Facts, Limit, Moment, Range, Reads, Reduction, Stage, StepContext, Unitless, Writes
 from mpm_nodes.graph.declare import costs, shared_among_ranks, stage
-from mpm_nodes.kernels.composition.fragments import OnDevice
+from mpm_nodes.kernels.composition.fragments import Ahead, OnDevice
 from mpm_nodes.solver.attachments import Pulled, pull_attachments
 from mpm_nodes.solver.forces import Delivered, push_particles, turns
 from mpm_nodes.solver.state import ParticleStore
@@ -76,12 +76,16 @@ def _reach(step: StepContext, cfl: float) -> float:
     return math.sqrt(cfl * step.cell_size / step.strongest) if step.strongest else math.inf
 
 
+def _ahead(particles: ParticleStore, step: StepContext, *, cfl: float) -> Ahead:
+    return Ahead("forces are wired") if step.forces else Ahead()
+
+
 @costs(0.1)
 @shared_among_ranks
 @stage(
     label="Apply Forces",
     facts=(PUSHED,),
-    fragments=(OnDevice("noise, voxels, ages, air on surfaces and attachments"),),
+    fragments=(OnDevice("noise, voxels, ages, air on surfaces and attachments", _ahead, "wired forces"),),
     limits=(Limit("force", _longest_step, cause="a force is too strong", cure="weaken the force"),),
 )
 def apply_forces(

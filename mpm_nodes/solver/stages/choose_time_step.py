@@ -15,6 +15,7 @@ from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.divergence import diverged
 from mpm_nodes.solver.frame_progress import never_ends
 from mpm_nodes.solver.state import ParticleStore
+from mpm_nodes.solver.step_lengths import even_step, strain_step, wave_step
 
 CHOSEN = Facts(
     "substep",
@@ -25,8 +26,6 @@ CHOSEN = Facts(
     ),
     per_substep=True,
 )
-FINE = 4
-"""Steps in a tick from which on they end where it does: rounding up takes less than a fifth more of them, a tenth on average."""
 LONGEST = Limit("dt_max")
 SHORTEST = Limit(
     "dt_min", cause="dt was held at dt_min = {dt_min:.3g} s, longer than the stable step", cure="lower the dt_min of the solve"
@@ -97,23 +96,7 @@ def choose_time_step(
         limit, material = FRAME_END, ""
     step.limit = limit
     step.tell(CHOSEN, limit=limit.name, limit_material=material)
-    if math.isfinite(step.time_left):
-        span = _span(step, dt)
-        count = math.ceil(span / dt * (1.0 - 1e-12))
-        if step.dt_min > 0:  # an even share of the frame is not to be shorter than dt_min either
-            count = max(1, min(count, math.floor(span / step.dt_min * (1.0 + 1e-12))))
-        dt = span / count
-    step.dt = dt
-
-
-def _span(step: StepContext, dt: float) -> float:
-    """Return what is divided evenly into steps of at most dt [s]: the rest of the tick, or of the frame where ticks are short."""
-    length, left = step.tick
-    if length < FINE * dt:
-        return step.time_left
-    if left < 0.5 * dt:  # a tick that was not begun at its beginning leaves no sliver
-        left += length
-    return min(left, step.time_left)
+    step.dt = even_step(dt, step.time_left, *step.tick, step.dt_min) if math.isfinite(step.time_left) else dt
 
 
 def _own_limits(
@@ -131,11 +114,10 @@ def _own_limits(
     yield from colliders.limits(cfl * h, gravity, particles)
     for law, speed, gradient, wave in particles.law_limits():
         yield TRAVEL, law.label, time_to_travel(cfl * h, speed, gravity)
-        if gradient > 0:
-            yield STRAIN, law.label, strain_limit / gradient
-        if wave > 0 and not implicit:
+        yield STRAIN, law.label, strain_step(gradient, strain_limit)
+        if not implicit:
             # a wave runs on matter that moves: where that is the faster of the two, it is what makes the step short
-            yield (WAVE if wave >= speed else TRAVEL), law.label, elastic_cfl * h / (wave + speed)
+            yield (WAVE if wave >= speed else TRAVEL), law.label, wave_step(wave, speed, elastic_cfl * h)
         segments = particles.segments[law.index]
         viscosity = 0.0 if implicit else law.viscosity_of(particles, segments)
         if viscosity > 0:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import joins_copies, moves_rigid_bodies, shared_among_ranks, stage
-from mpm_nodes.kernels.composition.fragments import OnDevice
+from mpm_nodes.kernels.composition.fragments import Ahead, OnDevice
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.contact_forces import CONTACT_FORCES
-from mpm_nodes.solver.device.contacts import ELSEWHERE
+from mpm_nodes.solver.device.contacts import ALONE, ELSEWHERE, ahead_of
 from mpm_nodes.solver.forces_on_bodies import tell_forces
 from mpm_nodes.solver.grid import GridStore
+
+
+def _ahead(grid: GridStore, colliders: ColliderSet, step: StepContext) -> Ahead:
+    return ahead_of(colliders, step)
 
 
 @shared_among_ranks
 @joins_copies
 @moves_rigid_bodies()
-@stage(label="Collide Grid", facts=(CONTACT_FORCES,), fragments=(OnDevice(ELSEWHERE),))
+@stage(label="Collide Grid", facts=(CONTACT_FORCES,), fragments=(OnDevice(ELSEWHERE, _ahead, ALONE),))
 def collide_grid(
     grid: A[GridStore, Reads("velocity", "mass", "position"), Writes("velocity")],
     colliders: A[ColliderSet, Reads("level_set")],

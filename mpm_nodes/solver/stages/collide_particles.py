@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from mpm_nodes.data import A, Reads, Stage, StepContext, Writes
 from mpm_nodes.graph.declare import shared_among_ranks, stage
-from mpm_nodes.kernels.composition.fragments import Idle
+from mpm_nodes.kernels.composition.fragments import Ahead, Idle
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.contact_forces import CONTACT_FORCES
-from mpm_nodes.solver.device.contacts import ELSEWHERE
+from mpm_nodes.solver.device.contacts import ALONE, ELSEWHERE, ahead_of
 from mpm_nodes.solver.forces_on_bodies import tell_impulses
 from mpm_nodes.solver.state import ParticleStore
 
@@ -16,8 +16,14 @@ def _idle(particles: ParticleStore, colliders: ColliderSet, step: StepContext) -
     return colliders.idle or not particles.count
 
 
+def _ahead(particles: ParticleStore, colliders: ColliderSet, step: StepContext) -> Ahead:
+    return ahead_of(colliders, step)
+
+
 @shared_among_ranks
-@stage(label="Collide Particles", removes=("particles",), facts=(CONTACT_FORCES,), fragments=(Idle(_idle, ELSEWHERE),))
+@stage(
+    label="Collide Particles", removes=("particles",), facts=(CONTACT_FORCES,), fragments=(Idle(_idle, ELSEWHERE, _ahead, ALONE),)
+)
 def collide_particles(
     particles: A[ParticleStore, Reads("position", "velocity", "mass"), Writes("position", "velocity")],
     colliders: A[ColliderSet, Reads("level_set")],

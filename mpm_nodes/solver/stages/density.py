@@ -23,7 +23,7 @@ from mpm_nodes.data import (
     Writes,
 )
 from mpm_nodes.graph.declare import shared_among_ranks, stage
-from mpm_nodes.kernels.composition.fragments import OnDevice
+from mpm_nodes.kernels.composition.fragments import Ahead, OnDevice
 from mpm_nodes.kernels.transfers.room import follow_room
 from mpm_nodes.kernels.transfers.weights import reach
 from mpm_nodes.solver.bound_law import BoundLaw
@@ -68,8 +68,28 @@ class SinceLook(StageMemory):
     seconds: float = 0.0
 
 
+def _ahead(
+    particles: ParticleStore,
+    grid: GridStore,
+    colliders: ColliderSet,
+    step: StepContext,
+    memory: SinceLook,
+    *,
+    rate: float,
+    tolerance: float,
+) -> Ahead:
+    liquids = liquids_of(particles)
+    if rate == 0.0 or not liquids:
+        return Ahead()
+    return Ahead(seconds=(WAIT * step.cell_size / _fastest_sound(liquids) - memory.seconds) * (1.0 - 1e-9))
+
+
 @shared_among_ranks
-@stage(label="Follow Density", facts=(FILLED,), fragments=(OnDevice("bodies that are kept apart and thin plates"),))
+@stage(
+    label="Follow Density",
+    facts=(FILLED,),
+    fragments=(OnDevice("bodies that are kept apart and thin plates", _ahead, "the looks at how dense liquids are"),),
+)
 def follow_density(
     particles: A[ParticleStore, Reads("position", "velocity", "volume", LAW_STATE), Writes("room", LAW_STATE)],
     grid: A[GridStore, Writes("room")],
@@ -147,9 +167,13 @@ def follow(particles: ParticleStore, grid: GridStore, step: StepContext, numbers
         follow_room(*arrays, particles.stride, particles.segments[law.index], (numbers[0], least_speed(step), numbers[1]))
 
 
+def _fastest_sound(liquids: list[BoundLaw]) -> float:
+    """Return the largest speed of sound [m/s]."""
+    return max(math.sqrt(law.moduli.bulk / law.density) for law in liquids)
+
+
 def _looks(particles: ParticleStore, liquids: list[BoundLaw], step: StepContext, memory: SinceLook) -> bool:
     """Return whether it is time to look at the density again, here and on all ranks."""
     memory.seconds += step.dt
-    sound = max(math.sqrt(law.moduli.bulk / law.density) for law in liquids)
-    late = memory.seconds * sound < WAIT * step.cell_size or particles.drift > reach("quadratic", CORNERS)
+    late = memory.seconds * _fastest_sound(liquids) < WAIT * step.cell_size or particles.drift > reach("quadratic", CORNERS)
     return not particles.share.any(late)

@@ -30,7 +30,7 @@ def _moved(particles: ParticleStore, step: StepContext, largest: Mapping[str, fl
         raise diverged(particles, step)
 
 
-_MOVE = Run(move, ("position",), ("position",), ("drift", "displacement", "speed"), device="move", finish=_moved)
+_MOVE = Run(move, ("position",), ("position",), ("drift", "displacement", "speed"), device="move", finish=_moved, late=True)
 
 
 @stage(label="Move Particles", fragments=(_MOVE,))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,26 +32,50 @@ class Emulated:
     def __init__(self, folder: Path, backwards: bool = False) -> None:
         self.folder, self.backwards = folder, backwards
         self.launches: dict[str, int] = {}
+        self.recorded: list[Callable[[], None]] | None = None
 
     def allocate(self, nbytes: int) -> np.ndarray:
         """Return a buffer that holds no number."""
+        assert self.recorded is None, "graphs allocate nothing"
         return np.full(nbytes, 0xFF, np.uint8)
 
     def upload(self, buffer: np.ndarray, array: np.ndarray) -> None:
         """Copy an array to the beginning of a buffer."""
+        assert self.recorded is None, "graphs copy nothing from the host"
         buffer[: array.nbytes] = array.view(np.uint8).ravel()
 
     def download(self, buffer: np.ndarray, array: np.ndarray) -> None:
         """Fill an array from the beginning of a buffer."""
+        assert self.recorded is None, "graphs copy nothing to the host"
         array.view(np.uint8).ravel()[:] = buffer[: array.nbytes]
 
     def copy(self, target: np.ndarray, source: np.ndarray, nbytes: int) -> None:
         """Copy bytes from a buffer to another."""
+        if self.recorded is not None:
+            self.recorded.append(lambda: self.copy(target, source, nbytes))
+            return
         target[:nbytes] = source[:nbytes]
 
     def clear(self, buffer: np.ndarray, nbytes: int) -> None:
         """Set bytes to zero."""
+        if self.recorded is not None:
+            self.recorded.append(lambda: self.clear(buffer, nbytes))
+            return
         buffer[:nbytes] = 0
+
+    @contextlib.contextmanager
+    def record(self) -> Iterator[list[Callable[[], None]]]:
+        """Take down what is to run instead of running it."""
+        graph = self.recorded = []
+        try:
+            yield graph
+        finally:
+            self.recorded = None
+
+    def replay(self, recorded: list[Callable[[], None]]) -> None:
+        """Run what was recorded."""
+        for run in recorded:
+            run()
 
     @functools.cache  # noqa: B019
     def kernel(self, text: str, name: str) -> Any:
@@ -72,6 +98,9 @@ class Emulated:
         Raises:
             AssertionError: Not all threads reach a barrier.
         """
+        if self.recorded is not None:
+            self.recorded.append(lambda: self.launch(kernel, blocks, arguments, threads))
+            return
         name, function = kernel
         self.launches[name] = self.launches.get(name, 0) + 1
         values = [ctypes.c_void_p(a.ctypes.data) if isinstance(a, np.ndarray) else _number(a) for a in arguments]

@@ -222,7 +222,14 @@ def test_a_fragment_may_name_its_numbers_as_it_likes_and_be_passed_over(device_f
     mass, volume = np.arange(8, dtype=np.float32), np.full(8, 7.0, np.float32)
     values = {"share": 2.0, "first": 3.0, "found": 5.0, "last": last}
     given = {argument: np.float32(values[name]) for name, argument in kernel.given[0].items()}
-    given |= {"segments": np.array([0, 6, 0], np.int64), "stride": np.int32(8), "mass_rows": mass, "volume_rows": volume}
+    now = np.array([0, 1], np.int32)  # a substep that runs
+    given |= {
+        "substep": now,
+        "segments": np.array([0, 6, 0], np.int64),
+        "stride": np.int32(8),
+        "mass_rows": mass,
+        "volume_rows": volume,
+    }
     device = Emulated(device_folder)
     device.launch(device.kernel(header() + kernel.text, "particles"), 1, [given[name] for name in kernel.types])
     np.testing.assert_array_equal(volume, [*(2.0 * mass[:6] + 15.0 if last else [7.0] * 6), 7.0, 7.0])

@@ -47,7 +47,7 @@ def run_until(run: SubstepSolver, stage: str, dt: float = 1e-3) -> None:
         store.begin_substep()
     run._prepare()
     step.dt = dt
-    for planned, call in zip(run._dispatch.stages, run._dispatch.calls, strict=True):
+    for planned, call in zip(run.dispatch.stages, run.dispatch.calls, strict=True):
         if not planned.sets:
             call()
         if planned.id == stage:
