@@ -99,6 +99,9 @@ LOOKS: dict[str, Look] = {
     "mud": Look((0.15, 0.09, 0.05), 0.25),
     "clay": Look((0.42, 0.17, 0.09), 0.65, grain=0.003),
     "foam_rubber": Look((0.85, 0.72, 0.22), 0.95, pattern="crumbs", second=(0.78, 0.63, 0.16)),
+    "melted_butter": Look(
+        (0.86, 0.62, 0.15), 0.06, subsurface=0.25, depth=0.004, clear=0.65, tint=(0.97, 0.80, 0.28), refraction=1.46, coat=0.5
+    ),
 }
 """Looks by name."""
 OF_LAW = {"snow": "snow", "liquid": "water"}

@@ -210,7 +210,7 @@ SAMPLES: dict[str, Sample] = {
             "A cold pat of butter on a hot, tilted pan: it melts from below, and what is solid slides on the melt.",
             "S14 figure 3",
             _melting("melt", 4_200_000, 14.5, 4.24e-4),
-            camera=Camera((0.05, 0.09, 0.17), (0.015, 0.0, 0.0), 1.5, (640, 400)),
+            camera=Camera((0.06, 0.14, 0.22), (0.01, 0.0, 0.01), 1.5, (640, 400)),
             colour_by="temperature",
         ),
         Sample(

@@ -177,14 +177,15 @@ def test_what_a_sink_drains_and_what_is_left_add_up(tmp_path: Path):
     assert gone > 0.01 * directing.water_of(cooked, 1)
 
 
-def test_the_basin_is_what_its_script_makes(tmp_path: Path):
-    """make_basin.py gives the file of the repository."""
+def test_vessels_are_what_their_script_makes(tmp_path: Path):
+    """make_vessels.py gives the files of the repository."""
     pytest.importorskip("pxr")
-    spec = importlib.util.spec_from_file_location("make_basin", SAMPLES / "make_basin.py")
+    spec = importlib.util.spec_from_file_location("make_vessels", SAMPLES / "make_vessels.py")
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    script.main(tmp_path / "basin.usda")
-    assert (tmp_path / "basin.usda").read_text() == (SAMPLES / "basin.usda").read_text()
+    script.main(tmp_path)
+    for name in ("basin.usda", "pan.usda"):
+        assert (tmp_path / name).read_text() == (SAMPLES / name).read_text()
 
 
 def test_the_stream_of_two_materials_runs(tmp_path: Path):
