@@ -370,7 +370,8 @@ class _Loop:
             particle += ["float f[3];", f"const int cell = place<{self.nodes}>(offset, stride, shift, inverse_unit, p, f);"]
         particle += [*self.body, *stores, *(self.scatter_lines() if scatters else [])]
         found = len(kernel.found)
-        head = ["if (!substep->runs) return;", "const float dt = substep->dt;"]
+        # dt is read where it is needed: in a register it costs others
+        head = ["if (!substep->runs) return;", "const float& dt = substep->dt;"]
         head.append("const int begin = segments[3 * blockIdx.x], end = segments[3 * blockIdx.x + 1];")
         head.append("const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;")
         if self.nodes:

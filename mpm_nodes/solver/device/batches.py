@@ -142,7 +142,7 @@ def _timeless(particles: Any, step: StepContext, planned: PlannedStage, knobs: M
 
 # ---------------------------------------------------------------- a graph
 @dataclass(eq=False)
-class Graph:
+class SubstepGraph:
     """Substeps as a graph, and the batch that runs in it; see `residency.Recording`.
 
     Attributes:
@@ -176,7 +176,7 @@ class Graph:
         return _HEAD + SUBSTEPS * (2 + _ROOM * self.laws)
 
     def place(self, largest: LargestValues, count: int) -> int:
-        """See `Recording`."""
+        """See `SubstepGraph`."""
         if largest not in self.sections:
             self.sections[largest] = self.used, count
             self.used += SUBSTEPS * count
@@ -184,7 +184,7 @@ class Graph:
         return self.sections[largest][0] + count * self.number
 
     def later(self, ends: Callable[[], None], found: Sequence[Any]) -> None:
-        """See `Recording`."""
+        """See `SubstepGraph`."""
         if self.number == 0:
             self.ends.append((ends, found))
 
@@ -231,7 +231,7 @@ class Batches:
         self.solver, self.because, self.looks = solver, "", 0
         self._residency: Residency = solver.residency
         self._led: tuple[Any, ...] = ()
-        self.graph: Graph | None = None
+        self.graph: SubstepGraph | None = None
         self._lengths: list[float] = []
         self._words, self._number, self._stopped = np.zeros(0, np.uint32), 0, False
         self._launching: list[Callable[[], None]] = []
@@ -371,11 +371,13 @@ class Batches:
         self._words, self._number, self._behind, self._stopped = words.view(np.uint32), 0, behind, why != 0
         self._lengths = words[_HEAD : _HEAD + 2 * done].view(np.float64).tolist()
 
-    def _recorded(self, key: tuple[Any, ...]) -> Graph:
+    def _recorded(self, key: tuple[Any, ...]) -> SubstepGraph:
         """Record the stages of so many substeps."""
         residency, step, laws = self._residency, self.solver.step_context, len(self.solver.particles.limits)
         device = residency.device
-        graph = Graph(key, laws, None, device.allocate(8 * (len(_NUMBERS) + 3 * laws)), device.allocate(8 * laws * len(_VALUES)))
+        graph = SubstepGraph(
+            key, laws, None, device.allocate(8 * (len(_NUMBERS) + 3 * laws)), device.allocate(8 * laws * len(_VALUES))
+        )
         graph.buffer = device.allocate(4 * graph.words)
         choose, _ = device.kernel(choice_kernel(), "choose_dt"), device.kernel(step_kernels(), "clear_floats")
         step.keep = False
