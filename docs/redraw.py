@@ -96,6 +96,7 @@ IN_A_SET: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "uniform_smore": ("kitchen", 59, ("settings.end=59",)),
     "sponge_bullet": ("kitchen", 5, ("settings.cell_size=0.00402", "settings.end=5")),
     "butter_on_pan": ("kitchen", 40, ("settings.cell_size=0.002", "settings.end=40")),
+    "viennetta": ("kitchen", 33, ("settings.cell_size=0.00026", "settings.end=33")),
 }
 """Samples that docs/render.md shows in a set: its name, the frame, and what is changed in the graph."""
 SET_SIZE, SET_SAMPLES = (1600, 900), 6
@@ -105,9 +106,10 @@ CLOSE = {
     "honey": ((0.109, 0.0843, 0.188), (0.0025, 0.022, 0.0), 2.36),
     "sponge_bullet": ((0.42, 0.22, -0.92), (0.02, 0.0, 0.0), 1.85),
     "butter_on_pan": ((0.05, 0.2, 0.30), (0.012, 0.0, -0.01), 1.75),
+    "viennetta": ((0.055, 0.0335, 0.082), (0.019, 0.0093, 0.0), 1.5),
 }
 """Where the camera stands and looks [m], and its focal length in widths, where the rule would leave more room for what is beside
-the matter: handles, a pan, or the board that catches the bullet."""
+the matter: handles, a pan, a belt, or the board that catches the bullet."""
 FIRST_MOVIES = {"snow": (16, 32, 47), "pie": (17, 34, 51), "paste": (10, 20, 30)}
 """Frames of the strips of docs/first_movies.md."""
 BY_HAND = {
