@@ -25,3 +25,10 @@ def test_files_that_compile_for_themselves_are_long_as_a_whole():
     )
     counted = (long_tests.Counter(whole), long_tests.Counter(short))
     assert long_tests.long_ones(*counted) == {"a.py::one": 3.0, "b.py": 10.5}
+
+
+def test_files_that_are_kept_stay_short():
+    """They are there, and no report makes them long."""
+    for file in long_tests.KEPT:
+        assert (long_tests.LIST.parent / file).is_file()
+        assert long_tests.long_ones(*2 * (long_tests.Counter({f"{file}::one": 20.0}),)) == {}

@@ -8,6 +8,7 @@ import functools
 import hashlib
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,14 +24,14 @@ class Emulated:
     """See `solver.device.residency.Device`.
 
     Args:
-        folder: Where compiled kernels are kept.
+        folder: Where compiled kernels are kept, those of each header apart.
         backwards: Whether the last threads, and the last blocks, run first in the first launch of a kernel: then by turns.
     """
 
     name, memory = "emulated", 1 << 40
 
     def __init__(self, folder: Path, backwards: bool = False) -> None:
-        self.folder, self.backwards = folder, backwards
+        self.folder, self.backwards = folder / _digest(HEADER.read_text()), backwards
         self.launches: dict[str, int] = {}
         self.recorded: list[Callable[[], None]] | None = None
 
@@ -80,17 +81,21 @@ class Emulated:
     @functools.cache  # noqa: B019
     def kernel(self, text: str, name: str) -> Any:
         """Compile a kernel, or load what was compiled of the same source."""
-        source = f"{HEADER.read_text()}\n{text}\nEMULATE({name})\n"
-        library = self.folder / f"{hashlib.sha256(source.encode()).hexdigest()[:16]}.so"
+        source = f'#include "{HEADER.name}"\n{text}\nEMULATE({name})\n'
+        library = self.folder / f"{_digest(source)}.so"
         if not library.exists():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            library.with_suffix(".cpp").write_text(source)
-            command = [COMPILER, "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-o", str(library)]
-            done = subprocess.run([*command, str(library.with_suffix(".cpp"))], capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr[:4000]
+            self._precompile()
+            _make(library, ["-shared"], source)
         launch = ctypes.CDLL(str(library)).launch
         launch.argtypes, launch.restype = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_bool], ctypes.c_bool
         return name, launch
+
+    def _precompile(self) -> None:
+        """Compile the header once for all kernels of the folder: by itself it takes longer than most of them."""
+        header = self.folder / f"{HEADER.name}.gch"
+        if not header.exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _make(header, ["-x", "c++-header"], HEADER.read_text())
 
     def launch(self, kernel: Any, blocks: int, arguments: list[Any], threads: int = THREADS) -> None:
         """Run a kernel, every second time with the last thread ahead of the others: what lacks a barrier differs then.
@@ -108,6 +113,22 @@ class Emulated:
         assert function(pointers, blocks, threads, self.launches[name] % 2 == self.backwards), (
             f"{name}: a barrier that some threads miss"
         )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _make(target: Path, options: list[str], source: str) -> None:
+    """Compile a source to a file that appears as a whole: others of this session take it as soon as it is there."""
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        made, text = Path(folder, target.name), Path(folder, f"{target.name}.cpp")
+        text.write_text(source)
+        folders = [f"-I{target.parent}", f"-I{HEADER.parent}"]
+        command = [COMPILER, "-std=c++17", "-O1", "-w", "-fPIC", *folders, *options, str(text), "-o", str(made)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[:4000]
+        made.replace(target)
 
 
 def _number(value: Any) -> Any:

@@ -23,11 +23,6 @@ from emulated import COMPILER, Emulated
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
 
-@pytest.fixture(scope="session")
-def device_folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("device")
-
-
 SMALLEST = 0.17
 """Radius of the most bent surface [m]."""
 

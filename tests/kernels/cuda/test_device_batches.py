@@ -21,11 +21,6 @@ from tests.solver import fusion_scenes as scenes
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
 
-@pytest.fixture(scope="session")
-def device_folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("batches")
-
-
 class Watched(Emulated):
     """One that counts how often the host waits for it, and how many substeps are recorded."""
 

@@ -68,11 +68,6 @@ def on_the_cpu(monkeypatch):
     monkeypatch.setattr(colliders, "on_host_because", lambda each: "asked for")
 
 
-@pytest.fixture(scope="session")
-def device_folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("device")
-
-
 def matter() -> Particles:
     """Return the cube of `scenes.matter` with an arm upwards, and another beside it: they reach far away from all that it meets."""
     cube = scenes.matter(scenes.MIXED)

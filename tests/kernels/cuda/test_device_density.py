@@ -15,11 +15,6 @@ SUBSTEPS = 12
 SCENES = {"free": {}, "ball": {"colliders": scenes.SCENES["bodies"]["colliders"][1:]}}
 
 
-@pytest.fixture(scope="session")
-def device_folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("device")
-
-
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     """Let it look in every second substep of these scenes."""

@@ -40,11 +40,6 @@ OF_THE_CPU = {
 }
 
 
-@pytest.fixture(scope="session")
-def device_folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("device")
-
-
 def both_ways(folder, forces):
     """Return a scene with forces after some substeps on the CPU and on the device, and what rounding allows."""
     runs = [scenes.solver(scenes.LEAN, **each) for each in ({}, {"device": Emulated(folder)})]

@@ -23,11 +23,6 @@ from tests.solver import fusion_scenes as scenes
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
 
-@pytest.fixture(scope="session")
-def device_folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("device")
-
-
 def both_ways(folder, laws, scene="free", substeps=6, recipe="explicit_apic", keep=False):
     """Return attributes of a scene on the CPU and on the device, what rounding allows, and the device."""
     around = scenes.surroundings(laws) if scene == "surrounded" else scenes.SCENES[scene]

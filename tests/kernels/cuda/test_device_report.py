@@ -59,7 +59,7 @@ def told(text: str, name: str, way: str) -> tuple[list[str], int]:
         [scenes.UPDATED, *ON_NODES, "gather+update_deformation", "apply_plasticity+collide_particles+move_particles"],
     ],
 )
-def test_copies_are_what_the_report_says(tmp_path, loops):
+def test_copies_are_what_the_report_says(device_folder, loops):
     """Of a user's stage between loops: the columns that it declares, once down, and what it writes up again.
 
     Also where it parts the gather from all that reads what it took: that has a kernel of its own then.
@@ -69,7 +69,7 @@ def test_copies_are_what_the_report_says(tmp_path, loops):
     assert "slow: on the CPU, since it has no loop over particles\n" in text
     forces, *names = re.findall(r"^  ([\w +]+): on the GPU$", text, re.MULTILINE)
     assert forces == "apply_forces" and names == [loop.replace("+", " + ") for loop in loops]
-    run = scenes.solver(("neo_hookean",), substeps, registry=registry, device=Emulated(tmp_path))
+    run = scenes.solver(("neo_hookean",), substeps, registry=registry, device=Emulated(device_folder))
     for _ in range(3):
         before = list(run.residency.moved)
         run.step(scenes.DT, keep=False)

@@ -17,11 +17,6 @@ NAMES = ("affine", "deformation", "stress", "volume_change", "temperature", "bod
 TABLES = ("block_coord", "block_body", "block_start")
 
 
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("device")
-
-
 def matter(count: int, materials: int, bodies: int, width: float, seed: int = 3) -> dict[str, np.ndarray]:
     """Return columns of which no value comes twice, of particles in a cube `width` cells wide."""
     random = np.random.default_rng(seed)
@@ -59,9 +54,9 @@ def check_same(here: ParticleStore, there: ParticleStore):
             assert here.rows(name).tobytes() == there.rows(name).tobytes(), name
 
 
-def on_device(folder, *args, **options) -> ParticleStore:
+def on_device(device_folder, *args, **options) -> ParticleStore:
     store = strayed(*args, **options)
-    store.residency = Residency(Emulated(folder))
+    store.residency = Residency(Emulated(device_folder))
     return store
 
 
@@ -78,13 +73,13 @@ SCENES = {
 
 
 @pytest.mark.parametrize("scene", SCENES)
-def test_the_order_is_that_of_the_cpu(scene, folder):
+def test_the_order_is_that_of_the_cpu(scene, device_folder):
     """Whatever the order in which threads reach a cell: the last come first in the second sort."""
     (count, materials, bodies, width), laws, far, options = SCENES[scene]
     columns = matter(count, materials, bodies, width)
     columns["position"] += options.get("origin", 0.0)
     here = strayed(columns, laws, far, **options)
-    there = on_device(folder, columns, laws, far, **options)
+    there = on_device(device_folder, columns, laws, far, **options)
     before = here.rows("id").copy()
     for sorts in range(2):  # the second finds the buffers of the first swapped
         here.sort()
@@ -98,9 +93,9 @@ def test_the_order_is_that_of_the_cpu(scene, folder):
     assert there.residency.device.launches["move_offsets"] == 2
 
 
-def test_what_rests_stale_is_left_where_it_is(folder):
+def test_what_rests_stale_is_left_where_it_is(device_folder):
     columns = matter(300, 2, 1, 10.0)
-    here, there = strayed(columns, 2, 2.0), on_device(folder, columns, 2, 2.0)
+    here, there = strayed(columns, 2, 2.0), on_device(device_folder, columns, 2, 2.0)
     for store in (here, there):
         store.stale = {"stress", "affine"}
         store.sort()
@@ -108,9 +103,9 @@ def test_what_rests_stale_is_left_where_it_is(folder):
     assert there.rows("stress").tobytes() == strayed(columns, 2, 2.0).rows("stress").tobytes()
 
 
-def test_no_column_crosses_after_the_first_sort(folder):
+def test_no_column_crosses_after_the_first_sort(device_folder):
     """What goes up and down is a few words for each block."""
-    store = on_device(folder, matter(3000, 2, 1, 14.0), 2, 1.0)
+    store = on_device(device_folder, matter(3000, 2, 1, 14.0), 2, 1.0)
     store.sort()
     device, crossed = store.residency.device, []
     device.upload = lambda buffer, array, upload=device.upload: (crossed.append(array.nbytes), upload(buffer, array))
@@ -123,9 +118,9 @@ def test_no_column_crosses_after_the_first_sort(folder):
     assert max(crossed) < store.count
 
 
-def test_buffers_are_counted(folder):
+def test_buffers_are_counted(device_folder):
     """The spare buffer is the only one beside those of the arrays, and it goes when arrays grow."""
-    store = on_device(folder, matter(300, 1, 1, 10.0), 1, 1.0)
+    store = on_device(device_folder, matter(300, 1, 1, 10.0), 1, 1.0)
     store.sort()
     arrays = [store.kept(name) for name in ("position", *store.names)]
     assert store.residency.nbytes == sum(a.nbytes for a in arrays) + max(a.nbytes for a in arrays)
@@ -133,9 +128,9 @@ def test_buffers_are_counted(folder):
     assert store.residency.nbytes == 0
 
 
-def test_deleting_leaves_the_same_particles_in_the_same_order(folder):
+def test_deleting_leaves_the_same_particles_in_the_same_order(device_folder):
     columns = matter(700, 2, 1, 12.0)
-    here, there = strayed(columns, 2, 1.0), on_device(folder, columns, 2, 1.0)
+    here, there = strayed(columns, 2, 1.0), on_device(device_folder, columns, 2, 1.0)
     dead = np.random.default_rng(4).random(700) < 0.3
     dead[:40] = True  # a block may become empty
     for store in (here, there):
@@ -159,11 +154,11 @@ def test_deleting_leaves_the_same_particles_in_the_same_order(folder):
 
 
 @pytest.mark.parametrize("room", [0, 200], ids=["arrays grow", "there is room"])
-def test_newcomers_are_put_behind_the_others(room, folder):
+def test_newcomers_are_put_behind_the_others(room, device_folder):
     """Where there is room for them only they go up; attributes that they lack rest."""
     columns, more = matter(500, 2, 1, 12.0), matter(90, 2, 1, 16.0, seed=9)
     more = {name: values for name, values in more.items() if name != "deformation"}
-    here, there = strayed(columns, 2, 1.0), on_device(folder, columns, 2, 1.0)
+    here, there = strayed(columns, 2, 1.0), on_device(device_folder, columns, 2, 1.0)
     for store in (here, there):
         store.reserve(500 + room)
         store.sort()
@@ -181,9 +176,9 @@ def test_newcomers_are_put_behind_the_others(room, folder):
 
 
 @pytest.mark.parametrize("count", [1, CHUNK, 3 * CHUNK + 5, CHUNK * CHUNK + 3])
-def test_prefix_sums_of_any_length(count, folder):
+def test_prefix_sums_of_any_length(count, device_folder):
     """The last is one of three levels."""
-    device, values = Emulated(folder), np.random.default_rng(2).integers(0, 9, count, np.int32)
+    device, values = Emulated(device_folder), np.random.default_rng(2).integers(0, 9, count, np.int32)
     buffer, found = device.allocate(values.nbytes), np.empty_like(values)
     device.upload(buffer, values)
     prefix_sums(device, buffer, count)
@@ -191,9 +186,9 @@ def test_prefix_sums_of_any_length(count, folder):
     assert np.array_equal(found, np.cumsum(values, dtype=np.int32) - values)
 
 
-def test_means_are_right_to_rounding(folder):
+def test_means_are_right_to_rounding(device_folder):
     values = np.random.default_rng(3).uniform(0.5, 2.0, 5 * CHUNK + 77).astype(np.float32)
-    found = mean(Residency(Emulated(folder)), values, len(values) - 10)
+    found = mean(Residency(Emulated(device_folder)), values, len(values) - 10)
     assert abs(found - values[:-10].mean(dtype=float)) < 1e-6
 
 
@@ -210,10 +205,10 @@ def test_kernels_compile_without_spills(arch):
 
 
 @pytest.mark.parametrize("scene", ["free", "surrounded"])
-def test_solves_that_sort_often(scene, folder):
+def test_solves_that_sort_often(scene, device_folder):
     """Every other substep is sorted: the same values to rounding, and where no stage runs on the CPU no column is copied."""
     around = scenes.SCENES[scene]
-    here, there = (scenes.solver(scenes.MIXED, **around, **each) for each in ({}, {"device": Emulated(folder)}))
+    here, there = (scenes.solver(scenes.MIXED, **around, **each) for each in ({}, {"device": Emulated(device_folder)}))
     allowed = scenes.rounding(here, 8, scenes.DT)
     for number in range(8):
         for run in (here, there):

@@ -40,8 +40,8 @@ extern "C" __global__ void hasty(int* out) {
 
 
 @pytest.fixture
-def device(tmp_path):
-    return Emulated(tmp_path)
+def device(device_folder):
+    return Emulated(device_folder)
 
 
 def test_lanes_exchange_and_blocks_add(device):
