@@ -19,7 +19,7 @@ LONG_FILE = 10.0
 """Seconds of the functions of a file that are not long from which on the whole file is."""
 
 KEPT = {"physics/heat/test_temperature_fields.py", "physics/surface_tension/test_auto_tension.py"}
-"""Files that stay short whatever they take: nothing else there solves with heat, and with surface tension."""
+"""Files that stay short whatever they take: without them no short test might solve with heat, or with surface tension."""
 
 
 def known() -> dict[str, float]:
