@@ -60,6 +60,26 @@ def _file(path):
     return path.relative_to(TESTS if path.is_relative_to(TESTS) else path.parent).as_posix()
 
 
+def _named(config):
+    """Return whether the command names single tests: those are always collected, so that it says why one does not run."""
+    return any("::" in argument for argument in config.args)
+
+
+def _short(config):
+    """Return whether only what is neither slow nor long runs, as without options."""
+    return config.option.markexpr == "not slow and not long" and not _named(config)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Do not read files all tests of which are long, if none of them would run: collecting took 14 s of a run of 360."""
+    return True if collection_path.suffix == ".py" and _short(config) and _file(collection_path) in LONG else None
+
+
+def pytest_pycollect_makeitem(collector, name):
+    """Nor make the cases of long functions: that is most of what collecting does."""
+    return [] if _short(collector.config) and f"{_file(collector.path)}::{name}" in LONG else None
+
+
 def pytest_itemcollected(item):
     """Mark what takes long, unless it is slow: `long` and `slow` are run apart."""
     file = _file(item.path)

@@ -52,6 +52,7 @@ def test_spray_falls_under_the_projection():
         cell_size=CELL,
         walls=walled((0, 0, 0), (side, 2 * side, side), SEPARATE),
         gravity=(0.0, -9.81, 0.0),
+        dtype=np.float64,  # as in the tests of ghost faces: its kernels are compiled once
     )
     run.advance(1.0)
     assert column(run, "position")[:, 1].mean() < 1.0 * CELL  # 0.375 where it is packed
@@ -63,6 +64,8 @@ def test_the_projection_takes_back_a_share_by_the_speed_of_a_fall_by_half_a_cell
     monkeypatch.setattr(density, "follow_cells", lambda *given: shares.append(given[-1][1]))
     for dt in (1e-3, 4e-3):
         pool = block(WATER, (0.0, 0.0, 0.0), (0.4, 0.4, 0.4), CELL)
-        run = SubstepSolver(pool, {"preset": "incompressible", "set": {"density_rate": 3.0}}, cell_size=CELL, dt_max=dt)
+        run = SubstepSolver(
+            pool, {"preset": "incompressible", "set": {"density_rate": 3.0}}, cell_size=CELL, dt_max=dt, dtype=np.float64
+        )
         run.step(dt)
         assert shares.pop() == pytest.approx(1.0 - np.exp(-3.0 * dt * np.sqrt(9.81 * CELL) / CELL), rel=1e-9)
