@@ -125,18 +125,11 @@ OF_THE_EDITOR = {
 """Pictures of its page, and the graphs that it shows."""
 
 
-PLOTS = (
-    "convergence",
-    "cylinder_slump",
-    "dripping",
-    "drop_impact",
-    "held_half_space",
-    "oldroyd_start_up",
-    "rolling_ball",
-    "snowball",
-    "spreading",
+WITHOUT_A_GRAPH = (
+    "ranks/bar_on_three_ranks.png",
+    "directing/poured_sand.jpg",
+    *(f"plots/{each.name}" for each in sorted((DOCS / "plots").glob("*.png"))),
 )
-WITHOUT_A_GRAPH = ("ranks/bar_on_three_ranks.png", "directing/poured_sand.jpg", *(f"plots/{name}.png" for name in PLOTS))
 """Pictures of studies whose graph is not kept, and plots, which make_plots.py draws."""
 
 

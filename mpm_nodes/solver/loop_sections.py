@@ -159,13 +159,20 @@ class BoundCall:
                 names = getattr(parts[index].fragment, kind)
                 given[name] = np.empty((rows, len(names)))
                 self.reductions.append((names, given[name], reduce))
-        self.dt = place.get("dt")
+        self.dt, self.coefficients = place.get("dt"), place.get("coefficients")
         self.own = [
             _Own(part, tuple((name, place[unique]) for name, unique in source.given[index].items() if unique in place))
             for index, part in enumerate(parts)
             if source.given[index]
         ]
         self.arguments = [given.get(name) for name in source.names]
+
+    def take(self, laws: Sequence[Any]) -> None:
+        """Take the coefficients of a substep from those of all materials."""
+        if self.material is not None:
+            self.material = laws[self.material.index]
+            if self.coefficients is not None:
+                self.arguments[self.coefficients] = self.material.coefficients
 
     def __call__(self, particles: Any, step: Any, knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
         """Run the loop in a substep; returns its reductions by name."""

@@ -328,10 +328,24 @@ class _Substep:
         key = (self.course, marked, self.keep, grid, None if grid is None else grid.version)
         kept = particles.bound.get(key)
         if kept is None or kept.laws is not particles.laws:
-            kept = particles.bound[key] = self._keeps(marked)
+            kept = particles.bound[key] = self._of_laws(kept, self._keeps(marked))
         stale.difference_update(self.course.written)
         stale.update(kept.local)
         return kept
+
+    def _of_laws(self, before: _Kept | None, now: _Kept) -> _Kept:
+        """Return what stays now: the same as before, with its calls, where only the coefficients of laws have changed."""
+        bound, sections = self.particles.bound, self.course.sections
+        if before is None:
+            return now
+        if (before.inner, before.local) != (now.inner, now.local):
+            for section in sections:
+                bound.pop((section, before), None)
+            return now
+        before.laws = now.laws
+        for call in (call for section in sections for call in bound.get((section, before), ()) if call is not None):
+            call.take(now.laws)
+        return before
 
     def _keeps(self, marked: bool) -> _Kept:
         particles, rows = self.particles, 0

@@ -11,6 +11,7 @@ import numpy as np
 
 from mpm_nodes.data import Collider, CollisionRule, Emitter, Material, Particles, WallRule, Walls
 from mpm_nodes.graph.declare import registry as registries
+from mpm_nodes.graph.time.keys import KeyedNumber
 from mpm_nodes.kernels.level_sets.level_set import BOX, SPHERE, PosedLevelSets
 from mpm_nodes.solver.run import SubstepSolver
 
@@ -84,6 +85,14 @@ def surroundings(laws: Iterable[str]) -> dict[str, Any]:
         "walls": Walls((0.0, -2.0, -2.0), (2.0, 2.0, 0.492), sides, 0.2),
         "emitters": (Emitter(nozzle, (0.3, -6.0, 0.0)),),
     }
+
+
+def stiffening_rubber() -> Particles:
+    """Return a stretched cube whose modulus grows from frame to frame."""
+    lattice = 0.05 * np.stack(np.meshgrid(*(np.arange(6.0),) * 3, indexing="ij"), -1).reshape(-1, 3)
+    modulus = KeyedNumber(((0.0, 1e4, "linear"), (10.0, 1e5, "linear")))
+    rubber = Material("neo_hookean", {"youngs_modulus": modulus}, 1000.0, "rubber")
+    return Particles({"position": lattice, "deformation": np.tile(1.05 * np.eye(3), (len(lattice), 1, 1))}, (rubber,), 0.05)
 
 
 SCENES = {

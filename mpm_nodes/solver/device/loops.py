@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from mpm_nodes.kernels.composition.lane_loop import FACTORS
 from mpm_nodes.kernels.composition.source import Fold
 from mpm_nodes.kernels.cuda.loop import THREADS, DeviceKernel, header, loop_kernel
 from mpm_nodes.solver.device.residency import Residency, uploaded
+from mpm_nodes.solver.loop_sections import BoundCall
 
 __all__ = [
     "DeviceCall",
@@ -145,11 +146,18 @@ class DeviceCall:
         }
         own = {"segments": segments}
         if material is not None:
-            own["coefficients"] = np.asarray(material.coefficients, np.float32)
+            own["coefficients"] = _coefficients(material)
         if "tile_slot" in self.kernel.types:
             grid.check()
             own["tile_slot"] = grid.particle_tiles()
         self.own = {name: uploaded(residency.device, own[name]) for name in self.kernel.types if name in own}
+
+    def take(self, laws: Sequence[Any]) -> None:
+        """Take the coefficients of a substep from those of all materials."""
+        if self.material is not None:
+            self.material = laws[self.material.index]
+            if "coefficients" in self.own:
+                self.residency.device.upload(self.own["coefficients"], _coefficients(self.material))
 
     def __call__(self, particles: Any, step: Any, knobs: Mapping[str, Mapping[str, Any]]) -> Mapping[str, float]:
         """Run the loop in a substep; returns its largest values by name."""
@@ -178,6 +186,11 @@ class DeviceCall:
         return self.residency.on_device(array, write=name in kernel.writes)
 
 
+def _coefficients(material: Any) -> np.ndarray:
+    """Return the coefficients of a material as kernels of a GPU take them."""
+    return np.asarray(material.coefficients, np.float32)
+
+
 def steady_knobs(planned: Any) -> dict[str, Any]:
     """Return the knobs of a planned stage that have no keys."""
     return {name: value for name, value in planned.knobs.items() if name not in planned.keyed}
@@ -189,18 +202,20 @@ class HostCall:
     Args:
         residency: Where arrays are.
         source: What the loop was composed from.
-        call: The loop (`loop_sections.BoundCall`).
+        call: The loop.
         stores: Particles and grid.
     """
 
-    def __init__(
-        self, residency: Residency, source: Source, call: Callable[..., dict[str, float]], stores: tuple[Any, Any]
-    ) -> None:
+    def __init__(self, residency: Residency, source: Source, call: BoundCall, stores: tuple[Any, Any]) -> None:
         self.residency, self.call = residency, call
         particles, grid = stores
         columns = [name for name in source.columns.values() if name in particles.names]
         self.arrays = [particles.kept(name) for name in ("position", *columns)]
         self.arrays += [grid.kept(name.removeprefix("grid_")) for name in source.names if name.startswith("grid_")]
+
+    def take(self, laws: Sequence[Any]) -> None:
+        """Take the coefficients of a substep from those of all materials."""
+        self.call.take(laws)
 
     def __call__(self, particles: Any, step: Any, knobs: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
         """Run the loop in a substep; returns its reductions by name."""

@@ -13,6 +13,7 @@ from mpm_nodes.kernels.composition.fragments import Lanes
 from mpm_nodes.kernels.cuda.loop import header, loop_kernel
 from mpm_nodes.nodes.forces import force_acceleration
 from mpm_nodes.nodes.solve_needs import ComputeDevice
+from mpm_nodes.solver.device import loops
 from mpm_nodes.solver.device.choice import refuse_large
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.surroundings import push
@@ -50,6 +51,22 @@ def test_laws_move_as_on_the_cpu(laws, device_folder):
     check(here, there, allowed)
     assert device.launches["particles"] == 2 * 6 * len(laws)
     assert device.launches["divide_by_mass"] == 6
+
+
+def test_keyed_materials_are_traced_once(device_folder, monkeypatch):
+    """Their coefficients are those of each substep, and nothing else is made again, nor kept on the device."""
+    made, device = [], Emulated(device_folder)
+    monkeypatch.setattr(loops, "loop_kernel", lambda *given: made.append(given) or loop_kernel(*given))
+    allocate = device.allocate
+    monkeypatch.setattr(device, "allocate", lambda nbytes: made.append(nbytes) or allocate(nbytes))
+    here, there = (SubstepSolver(scenes.stiffening_rubber(), **each) for each in ({}, {"device": device}))
+    for frame in range(4):
+        for run in (here, there):
+            run.step(scenes.DT, frame=float(frame), keep=False)
+        kept = kept if frame else len(made)
+    assert len(made) == kept and there.particles.sort_age == 4
+    a, b = (run.snapshot()["velocity"] for run in (here, there))
+    assert np.abs(a).max() > 0.001 and np.abs(a - b).max() < 1e-5 * np.abs(a).max()
 
 
 def test_single_stages_move_as_on_the_cpu(device_folder):
