@@ -123,12 +123,13 @@ def find_look(name: str) -> Look:
 def look_of(material: Material) -> str:
     """Return the name of a material's look: its own, that of its entry in the library, one that its label ends in, or its law's.
 
-    So "melted cheese" looks like cheese.
+    So "melted cheese" looks like cheese, and "shaving cream" like foam.
     """
-    by_label = {entry.label: entry.look for entry in LIBRARY.values()}
-    last = material.label.lower().split()[-1:]
+    label = material.label.lower()
+    by_label = {entry.label.lower(): entry.look for entry in LIBRARY.values()}
+    last = label.split()[-1:]
     named = last[0] if last and last[0] in LOOKS else OF_LAW.get(material.law, OTHERS)
-    return material.look or by_label.get(material.label, named)
+    return material.look or by_label.get(label, named)
 
 
 def looks_of(materials: Sequence[Material]) -> tuple[str, ...]:

@@ -38,6 +38,8 @@ def test_every_entry_of_the_library_has_a_look_and_keeps_it_under_its_name():
     assert look_of(Material("liquid", {}, 1000.0, "Honey", look="wax")) == "wax"
     for label, look in (("melted cheese", "cheese"), ("Molten Wax", "wax"), ("cheese of the moon", "snow"), ("", "snow")):
         assert look_of(Material("snow", {}, 900.0, label)) == look
+    for label, look in (("shaving cream", "foam"), ("honey", "syrup"), ("Wet sand", "wet_sand")):
+        assert look_of(Material("liquid", {}, 900.0, label)) == look
 
 
 def test_looks_are_bound_to_the_parts_of_what_they_shade(tmp_path: Path):
