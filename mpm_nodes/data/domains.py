@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mpm_nodes.data.errors import MpmNodesError
-from mpm_nodes.data.fields import ATTRIBUTES, GRID_FIELDS, SAMPLE_FIELDS, STAGGERED_FIELDS, Field, table
+from mpm_nodes.data.fields import ATTRIBUTES, GRID_FIELDS, Field, table
 from mpm_nodes.data.live import Colliders, Energy, Grid, LiveParticles, StaggeredGrid, SurfaceSamples
 from mpm_nodes.data.values import Particles
 
@@ -22,7 +22,7 @@ class Domain:
         label: Name that artists see.
         colour: Of its wires: RGB, 0 to 1, sRGB.
         element: What one element is.
-        fields: Its own fields by name.
+        fields: Its own fields by name, and those that phenomena add.
         takes_fields: Whether laws and stages may bring further fields.
         holds_law_state: Whether its elements carry the state of the constitutive laws.
         begins_empty: Its fields hold nothing when a substep begins: a stage has to write before another reads, and
@@ -37,7 +37,7 @@ class Domain:
     label: str
     colour: tuple[float, float, float]
     element: str
-    fields: Mapping[str, Field]
+    fields: dict[str, Field]
     takes_fields: bool = False
     holds_law_state: bool = False
     begins_empty: bool = False
@@ -49,6 +49,16 @@ class Domain:
             raise MpmNodesError(f"domain {self.name!r}: is not a name for a port; use a lower-case noun, not step or memory")
         if self.identity is not None and self.identity not in self.fields:
             raise MpmNodesError(f"domain {self.name}: its identity {self.identity!r} is none of its fields; add the field")
+
+    def add(self, owner: str, *fields: Field) -> None:
+        """Make further fields known, as those of a phenomenon.
+
+        Raises:
+            MpmNodesError: A field of that name is described differently.
+        """
+        for field in fields:
+            if self.fields.setdefault(field.name, field) != field:
+                raise MpmNodesError(f"{owner}: describes {self.name}.{field.name} otherwise than it is known; rename it")
 
     @property
     def lies_on_blocks(self) -> bool:
@@ -150,7 +160,7 @@ STAGGERED = register_domain(
         "Staggered Grid",
         (0.95, 0.60, 0.25),
         "a cell of the staggered grid, with its faces",
-        STAGGERED_FIELDS,
+        {},
         begins_empty=True,
     )
 )
@@ -161,7 +171,7 @@ SAMPLES = register_domain(
         "Surface Samples",
         (0.30, 0.75, 0.72),
         "a point of the matter's surface, or its balance point",
-        SAMPLE_FIELDS,
+        {},
         begins_empty=True,
     )
 )

@@ -36,7 +36,7 @@ class Resampling(enum.Enum):
 
 @dataclass(frozen=True)
 class Field:
-    """One field of a domain. Core fields stand in the domain's table; laws and stages describe their own where they use them.
+    """One field of a domain. Core fields stand in the domain's table; phenomena add theirs; laws and stages describe their own.
 
     Sorting moves every field with its element; a removed element's values go with it.
 
@@ -127,140 +127,73 @@ def table(*fields: Field) -> dict[str, Field]:
 _MEAN, _KEPT = Resampling.AVERAGED, Resampling.CONSERVED
 
 ATTRIBUTES: dict[str, Field] = table(
-    Field("position", "x", (3,), "m", "points", "P", "Position.", resampling=Resampling.RECOMPUTED),
-    Field("velocity", "v", (3,), "m/s", "velocities", "v", "Velocity.", resampling=_MEAN),
-    Field("id", "id", (), "", "ids", "id", "Stable identity, never reused.", "int64", structural=True),
-    Field("material", "mat", (), "", "primvars:material", "material", "Index into the materials.", "int32", structural=True),
+    Field("position", "x", (3,), "m", usd="points", houdini="P", doc="Position.", resampling=Resampling.RECOMPUTED),
+    Field("velocity", "v", (3,), "m/s", usd="velocities", houdini="v", doc="Velocity.", resampling=_MEAN),
+    Field("id", usd="ids", doc="Stable identity, never reused.", kind="int64", structural=True),
+    Field("material", "mat", doc="Index into the materials.", kind="int32", structural=True),
     Field(
         "body",
         "b",
-        (),
-        "",
-        "primvars:body",
-        "body",
-        "Body: where the substeps have `collide_bodies`, those of different numbers keep velocities of their own.",
-        "int32",
+        doc="Body: where the substeps have `collide_bodies`, those of different numbers keep velocities of their own.",
+        kind="int32",
         structural=True,
     ),
-    Field(
-        "firm",
-        "s",
-        (),
-        "",
-        "primvars:firm",
-        "firm",
-        "1 for what keeps its shape, 0 for liquids: where these slip on the others each has velocities of its own.",
-        "int32",
-        structural=True,
-    ),
-    Field("mass", "m", (), "kg", "primvars:mass", "mass", "Mass.", resampling=_KEPT),
-    Field("volume", "V0", (), "m^3", "primvars:volume", "vol", "Undeformed volume.", resampling=_KEPT),
-    Field("density", "rho", (), "kg/m^3", "primvars:density", "density", "Density, as `measure_density` finds it."),
-    Field("affine", "C", (3, 3), "1/s", "primvars:C", "C", "APIC affine velocity.", resampling=_MEAN),
+    Field("mass", "m", (), "kg", doc="Mass.", resampling=_KEPT),
+    Field("volume", "V0", (), "m^3", houdini="vol", doc="Undeformed volume.", resampling=_KEPT),
+    Field("density", "rho", (), "kg/m^3", doc="Density, as `measure_density` finds it."),
+    Field("affine", "C", (3, 3), "1/s", usd="primvars:C", houdini="C", doc="APIC affine velocity.", resampling=_MEAN),
     Field(
         "velocity_gradient",
         "L",
         (3, 3),
         "1/s",
-        "primvars:L",
-        "gradv",
-        "Gradient of the grid velocity.",
+        usd="primvars:L",
+        houdini="gradv",
+        doc="Gradient of the grid velocity.",
         resampling=_MEAN,
         passing=True,
     ),
-    Field("deformation", "F", (3, 3), "", "primvars:F", "F", "Elastic deformation gradient.", rest="identity", resampling=_MEAN),
-    Field("volume_change", "e", (), "", "primvars:e", "Jminus1", "J - 1: relative change of volume.", resampling=_MEAN),
+    Field(
+        "deformation",
+        "F",
+        (3, 3),
+        usd="primvars:F",
+        houdini="F",
+        doc="Elastic deformation gradient.",
+        rest="identity",
+        resampling=_MEAN,
+    ),
+    Field("volume_change", "e", usd="primvars:e", houdini="Jminus1", doc="J - 1: relative change of volume.", resampling=_MEAN),
     Field(
         "elastic_strain",
         "b - I",
         (6,),
-        "",
-        "primvars:elastic_strain",
-        "elasticstrain",
-        "Elastic left Cauchy-Green strain up to its volume, less the unit: xx xy xz yy yz zz.",
+        doc="Elastic left Cauchy-Green strain up to its volume, less the unit: xx xy xz yy yz zz.",
         resampling=_MEAN,
     ),
     Field(
         "total_deformation",
         "F",
         (3, 3),
-        "",
-        "primvars:total_deformation",
-        "Ftotal",
-        "Deformation gradient, elastic and plastic.",
+        houdini="Ftotal",
+        doc="Deformation gradient, elastic and plastic.",
         rest="identity",
         resampling=_MEAN,
     ),
-    Field("weak", "weak", (), "", "primvars:weak", "weak", "1 where the material is torn, else 0.", "int32"),
-    Field("plastic_volume_ratio", "Jp", (), "", "primvars:Jp", "Jp", "det of the plastic part.", rest=1.0, resampling=_MEAN),
-    Field("stress", "tau", (6,), "Pa", "primvars:stress", "stress", "Kirchhoff stress xx xy xz yy yz zz.", passing=True),
-    Field("stiffness_scale", "s", (), "", "primvars:stiffness_scale", "stiffness", "Multiplier of the stiffness.", rest=1.0),
-    Field("tear_scale", "s_T", (), "", "primvars:tear_scale", "tearscale", "Multiplier of the tear threshold.", rest=1.0),
-    Field("temperature", "T", (), "K", "primvars:temperature", "temperature", "Temperature.", rest=293.15, resampling=_MEAN),
-    Field("temperature_gradient", "grad T", (3,), "K/m", doc="Gradient of the temperature.", resampling=_MEAN),
-    Field("phase", "phase", (), "", "primvars:phase", "phase", "0 solid, 1 liquid.", "int32"),
+    Field("weak", doc="1 where the material is torn, else 0.", kind="int32"),
     Field(
-        "latent_heat_fraction",
-        "u_L / L",
-        (),
-        "",
-        "primvars:latent_heat_fraction",
-        "latentheatfraction",
-        "Share of the latent heat that is taken up: 0 solid, 1 liquid.",
-        resampling=_MEAN,
+        "plastic_volume_ratio", "Jp", usd="primvars:Jp", houdini="Jp", doc="det of the plastic part.", rest=1.0, resampling=_MEAN
     ),
+    Field("stress", "tau", (6,), "Pa", doc="Kirchhoff stress xx xy xz yy yz zz.", passing=True),
+    Field("stiffness_scale", "s", houdini="stiffness", doc="Multiplier of the stiffness.", rest=1.0),
+    Field("tear_scale", "s_T", doc="Multiplier of the tear threshold.", rest=1.0),
+    Field("temperature", "T", (), "K", doc="Temperature.", rest=293.15, resampling=_MEAN),
+    Field("phase", doc="0 solid, 1 liquid.", kind="int32"),
     Field("freezing_shift", "dT_f", (), "K", doc="Freezing temperature less that of the material.", resampling=_MEAN),
     Field("heat_source", "q", (), "W/m^3", doc="Heat made in a cubic metre of undeformed matter.", resampling=_MEAN),
-    Field("heating_rate", "q V / (m c)", (), "K/s", doc="Heating by the heat source.", resampling=_MEAN, passing=True),
-    Field(
-        "concentration",
-        "c",
-        (),
-        "",
-        "primvars:concentration",
-        "concentration",
-        "Share of a solute such as soap or alcohol: it changes the surface tension.",
-        resampling=_MEAN,
-    ),
-    Field("concentration_gradient", "grad c", (3,), "1/m", doc="Gradient of the concentration.", resampling=_MEAN),
-    Field(
-        "tension_scale",
-        "k / k_0",
-        (),
-        "",
-        "primvars:tension_scale",
-        "tensionscale",
-        "Factor on the surface tension.",
-        rest=1.0,
-        resampling=_MEAN,
-    ),
-    Field(
-        "surface_area",
-        "A",
-        (),
-        "m^2",
-        doc="Free surface that a particle owns; of a solute times its speed of evaporation.",
-        resampling=_KEPT,
-        passing=True,
-    ),
-    Field("surface_flux", "b", (), "W/m^2", doc="Heat that flows in there.", resampling=_MEAN, passing=True),
-    Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity.", resampling=_KEPT, passing=True),
-    Field("dilation", "J - 1", (), "", doc="Relative change of volume, of any law.", resampling=_MEAN, passing=True),
-    Field(
-        "elastic_dilation",
-        "J_E - 1",
-        (),
-        "",
-        doc="Relative change of volume of the elastic strain.",
-        passing=True,
-        resampling=_MEAN,
-    ),
-    Field("compressibility", "1 / lam", (), "1/Pa", doc="Of the matter, for projections; 0: none.", resampling=_MEAN, passing=True),
-    Field("volume_per_heat", "V / (m c)", (), "m^3 K/J", doc="Volume over heat capacity.", resampling=_MEAN, passing=True),
-    Field("conductivity", "K", (), "W/(m K)", doc="Thermal conductivity.", resampling=_MEAN, passing=True),
-    Field("heat_flux", "K grad T", (3,), "W/m^2", doc="Heat that flows to where it is colder, times -1.", passing=True),
-    Field("room", "o r", (2,), "", doc="Room in the cells around, and what bodies leave open.", passing=True),
-    Field("contact_heat", "a j", (), "W", doc="Heat that goes into bodies through the surface nearby.", passing=True),
+    Field("concentration", "c", doc="Share of a solute such as soap or alcohol: it changes the surface tension.", resampling=_MEAN),
+    Field("tension_scale", "k / k_0", doc="Factor on the surface tension.", rest=1.0, resampling=_MEAN),
+    Field("room", "o r", (2,), doc="Room in the cells around, and what bodies leave open.", passing=True),
 )
 """Fields of the particles by name."""
 
@@ -269,31 +202,19 @@ GRID_FIELDS: dict[str, Field] = table(
     Field("momentum", "m_i v_i", (3,), "kg m/s", doc="Momentum of a node.", packed=("momentum", 0)),
     Field("force", "f_i", (3,), "N", doc="Force on a node.", packed=("force", 0)),
     Field("velocity", "v_i", (3,), "m/s", doc="Velocity of a node.", packed=("velocity", 0)),
-    Field("position", "x_i", (3,), "m", doc="Position of a node; always known.", saved=False, always_known=True),
-    Field("heat", "m c T", (), "J", doc="Heat content of a node, over 0 K.", packed=("heat", 0)),
-    Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity of a node.", packed=("heat", 3)),
-    Field("volume", "V", (), "m^3", doc="Volume of the matter at a node.", packed=("heat", 1)),
-    Field("heat_source", "q V", (), "W", doc="Heat made at a node by the matter's own sources.", packed=("heat", 2)),
-    Field("temperature", "T_i", (), "K", doc="Temperature of a node.", packed=("temperature", 0)),
+    Field("position", "x_i", (3,), "m", doc="Position of a node; always known.", always_known=True, saved=False),
     Field(
-        "room",
-        "o r",
-        (2,),
-        "",
-        doc="Room in a cell between nodes, and what bodies leave open.",
-        shift=(1, 1, 1),
-        packed=("room", 0),
+        "room", "o r", (2,), doc="Room in a cell between nodes, and what bodies leave open.", packed=("room", 0), shift=(1, 1, 1)
     ),
-    Field("heat_conducted", "q_i", (), "W", doc="Heat that a node gives to others.", packed=("heat_flow", 0)),
-    Field("heat_exchanged", "b_i", (), "W", doc="Heat that a node gives to bodies.", packed=("heat_flow", 3)),
 )
 """Fields of the grid's nodes by name."""
 
 MOTION_FIELDS = ("mass", "momentum", "force", "velocity")
-"""Those of `GRID_FIELDS` that every grid holds; others are there where a stage of the solve names them."""
+"""Those of the grid that every grid holds; others are there where a stage of the solve names them."""
 
 
-def _of_faces(name: str, symbol: str, unit: str, doc: str, array: str, first: int) -> list[Field]:
+def fields_of_faces(name: str, symbol: str, unit: str, doc: str, array: str, first: int) -> list[Field]:
+    """Return fields of the faces of the staggered grid, `name`_x to `name`_z, each stored inside `array`_x to `array`_z."""
     return [
         Field(
             f"{name}_{axis}",
@@ -306,69 +227,3 @@ def _of_faces(name: str, symbol: str, unit: str, doc: str, array: str, first: in
         )
         for axis, shift in zip("xyz", ((0, 1, 1), (1, 0, 1), (1, 1, 0)), strict=True)
     ]
-
-
-STAGGERED_FIELDS = table(
-    Field("heat", "m c T", (), "J", doc="Heat content of a cell, over 0 K.", packed=("heat", 0), shift=(1, 1, 1)),
-    Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity of a cell.", packed=("heat", 3), shift=(1, 1, 1)),
-    Field("volume", "V", (), "m^3", doc="Volume of the matter in a cell.", packed=("heat", 1), shift=(1, 1, 1)),
-    Field(
-        "heat_source", "q V", (), "W", doc="Heat made in a cell by the matter's own sources.", packed=("heat", 2), shift=(1, 1, 1)
-    ),
-    Field("surface_flux", "A b", (), "W", doc="Heat through the surface.", packed=("surface_heat", 0), shift=(1, 1, 1)),
-    Field(
-        "surface_area",
-        "A",
-        (),
-        "m^2",
-        doc="Free surface of a cell; of a solute times its speed of evaporation.",
-        packed=("surface_heat", 3),
-        shift=(1, 1, 1),
-    ),
-    Field("temperature", "T", (), "K", doc="Temperature of a cell.", packed=("temperature", 0), shift=(1, 1, 1)),
-    *_of_faces("conduction", "V K", "W m^2/K", "Volume times conductivity", "conduction", 0),
-    *_of_faces("volume", "V", "m^3", "Volume of the matter", "conduction", 3),
-    Field("dilation", "m (J - 1)", (), "kg", doc="Mass times relative change of volume.", packed=("cell", 0), shift=(1, 1, 1)),
-    Field(
-        "elastic_dilation",
-        "m (J_E - 1)",
-        (),
-        "kg",
-        doc="Mass times relative change of volume of the elastic strain.",
-        packed=("cell", 1),
-        shift=(1, 1, 1),
-    ),
-    Field("compressibility", "m / lam", (), "kg/Pa", doc="Mass times compressibility.", packed=("cell", 2), shift=(1, 1, 1)),
-    Field("mass", "m_c", (), "kg", doc="Mass of a cell.", packed=("cell", 3), shift=(1, 1, 1)),
-    Field("pressure", "p", (), "Pa", doc="Pressure of a cell.", packed=("pressure", 0), shift=(1, 1, 1)),
-    Field(
-        "filling",
-        "f / o",
-        (),
-        "",
-        doc="What undeformed matter takes of the room in a cell of liquids; 0 in others.",
-        packed=("pressure", 1),
-        shift=(1, 1, 1),
-    ),
-    *_of_faces("momentum", "m v", "kg m/s", "Momentum along their axis", "face", 0),
-    *_of_faces("mass", "m_f", "kg", "Mass", "face", 3),
-    *_of_faces("force", "f", "N", "Force along their axis", "force", 0),
-    *_of_faces("rest_volume", "V_0", "m^3", "Undeformed volume of the matter", "force", 3),
-    *_of_faces("velocity", "v", "m/s", "Velocity along their axis", "velocity", 0),
-)
-"""Fields of the staggered grid by name."""
-
-SAMPLE_FIELDS = table(
-    *(ATTRIBUTES[name] for name in ("position", "velocity", "affine", "mass")),
-    Field("normal", "n", (3,), "", doc="Outward unit normal; void at balance points."),
-    Field("area", "|dA|", (), "m^2", doc="Area that the sample stands for; 0 at balance points."),
-    Field("owner", "p", (), "", doc="Nearest particle, by its place in memory.", kind="int32", structural=True),
-    Field("owner_mass", "m_p", (), "kg", doc="Mass of the owner before its mass was shared."),
-    Field("covered", "w", (), "", doc="How far other matter is behind the sample: 0 air, 1 an interface between liquids."),
-    Field("interface", "k_ab / 2", (), "N/m", doc="Surface energy density that this side of an interface bears."),
-    Field("tension", "k", (), "N/m", doc="Surface energy density."),
-    Field("pull", "-grad k_SL", (3,), "N/m^2", doc="Force per area of a body whose wetting varies over its surface."),
-    Field("pinning", "k_p", (), "N/m", doc="Force per length that holds the edge of a wetted area in its place."),
-    Field("footing", "v_b", (3,), "m/s", doc="Velocity of the body that a wetted sample touches."),
-)
-"""Fields of the surface samples by name."""

@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from mpm_nodes.data import Material
+from mpm_nodes.data import Material, domain_named
 from mpm_nodes.physics.contract import MaterialNumber, Physics, RetiredNode
 from mpm_nodes.user_files import import_from_folder, user_folders
 
@@ -22,7 +22,7 @@ DECLARATION = "physics.py"
 
 
 def all_physics(path: str | None = None, builtin: bool = True) -> tuple[Physics, ...]:
-    """Return the phenomena of this package and of users, each behind those that it needs.
+    """Return the phenomena of this package and of users, each behind those that it needs; domains know their fields from then on.
 
     Args:
         path: Folders of users, separated as in PATH; None takes the environment variable MPM_NODES_PATH.
@@ -30,9 +30,16 @@ def all_physics(path: str | None = None, builtin: bool = True) -> tuple[Physics,
 
     Raises:
         RegistryError: A user's declaration fails; file and line are named.
+        MpmNodesError: One describes a field of another, or of the core, differently.
     """
     files = [folder / DECLARATION for folder in user_folders(path) if (folder / DECLARATION).is_file()]
-    return (*(_ours() if builtin else ()), *(import_from_folder(file).PHYSICS for file in files))
+    return (*(_ours() if builtin else ()), *(_with_fields(import_from_folder(file).PHYSICS) for file in files))
+
+
+def _with_fields(physics: Physics) -> Physics:
+    for name, fields in physics.fields.items():
+        domain_named(name).add(f"phenomenon {physics.name}", *fields)
+    return physics
 
 
 @functools.cache
@@ -42,7 +49,7 @@ def _ours() -> tuple[Physics, ...]:
     found: list[Physics] = []
     while waiting:
         name = next(name for name, each in waiting.items() if not set(each.needs) & set(waiting))
-        found.append(waiting.pop(name))
+        found.append(_with_fields(waiting.pop(name)))
     return tuple(found)
 
 

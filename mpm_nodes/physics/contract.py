@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from mpm_nodes.data import Material
+from mpm_nodes.data import Field, Material
 from mpm_nodes.user_files import named_places
 
 __all__ = ["MaterialNumber", "Physics", "RetiredNode", "StagesOfPlan"]
@@ -92,6 +92,7 @@ class Physics:
     Attributes:
         package: Python package that holds it: `__package__` of its declaration.
         needs: Names of the phenomena whose parts it imports.
+        fields: By domain, the fields that it adds.
         optional_columns: Columns of particles that a solve has only where its sources bring the column that stands for each.
         apart: By column whose values keep particles apart where a stage touches it, so that different ones share no node: returns
             those of new particles, given their columns, the names of columns that some source brings, and the laws of materials.
@@ -123,6 +124,7 @@ class Physics:
 
     package: str
     needs: tuple[str, ...] = ()
+    fields: Mapping[str, Sequence[Field]] = field(default_factory=dict)
     optional_columns: Mapping[str, str] = field(default_factory=dict)
     apart: Mapping[str, ApartBy] = field(default_factory=dict)
     further_materials: Callable[[Sequence[Material]], tuple[Material, ...]] = _no_more

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data import ATTRIBUTES, BIRTH, InputError
+from mpm_nodes.physics import all_physics
 
 __all__ = ["ColourBy", "draw_legend", "spanned"]
 
@@ -35,6 +36,7 @@ class ColourBy:
     @property
     def unit(self) -> str:
         """Unit of the attribute, "" where it has none or is not known."""
+        all_physics("")  # each brings its fields
         known = ATTRIBUTES.get(self.name)
         return known.unit if known is not None else COMPUTED.get(self.name, "")
 

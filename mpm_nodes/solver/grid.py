@@ -7,29 +7,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpm_nodes.data import GRID, GRID_FIELDS, MOTION_FIELDS, MpmNodesError
+from mpm_nodes.data import GRID, MOTION_FIELDS, MpmNodesError
 from mpm_nodes.kernels.compile.jit import most_threads, thread_count
 from mpm_nodes.kernels.composition.values import LOCAL_ROWS
 from mpm_nodes.kernels.transfers import binning, tiles
 from mpm_nodes.kernels.transfers.places import GatherTables, ScatterTables
 from mpm_nodes.solver.blocks import wrapped
-from mpm_nodes.solver.grid_arrays import CORNERS, FACES, NODES, GridArrays, GridField
+from mpm_nodes.solver.grid_arrays import CORNERS, FACES, NODES, GridArrays, GridField, grid_fields
 from mpm_nodes.solver.ranks.halo import WHOLE_GRID, Halo, WholeGrid
 from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.state import ParticleStore
 
-__all__ = ["CORNERS", "FACES", "LEAST_MASS", "NODES", "NODE_FIELDS", "Copies", "GridField", "GridStore"]
+__all__ = ["CORNERS", "FACES", "LEAST_MASS", "NODES", "Copies", "GridField", "GridStore"]
 
 LEAST_MASS = {np.dtype(np.float32): 1e-10, np.dtype(np.float64): 1e-14}
 """Mass of an empty node over the mean particle mass: below it, the quotient of force and mass outgrows the rounding of a gather."""
-
-
-NODE_FIELDS = {
-    name: GridField(name, field.shift, field.rows, field.unit, field.doc, *field.packed)
-    for name, field in GRID_FIELDS.items()
-    if field.packed is not None
-}
-"""What a grid of nodes can hold."""
 
 
 class Copies(NamedTuple):
@@ -73,7 +65,7 @@ class GridStore(GridArrays):
 
     Args:
         particles: Particles that it follows.
-        names: Fields of `GRID_FIELDS` that it holds besides those of motion.
+        names: Fields of `GRID.fields` that it holds besides those of motion.
 
     Attributes:
         count: Number of grid blocks; node (i, j, k) of block g has index 64 g + 16 i + 4 j + k.
@@ -103,7 +95,7 @@ class GridStore(GridArrays):
         self._slots = np.empty(0, np.int32)
         self._tables: dict[int, _Tables] = {}
         self._followed: tuple[int, ...] = ()
-        self.declare(*(field for name, field in NODE_FIELDS.items() if name in MOTION_FIELDS or name in names))
+        self.declare(*grid_fields(each for name, each in GRID.fields.items() if name in MOTION_FIELDS or name in names))
         self._derived: dict[str, Any] = {}
         self.scratch = aligned(tiles.SCRATCH * most_threads(), self.dtype)
         self.base = aligned(64 * most_threads(), particles.offset.dtype)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from mpm_nodes.data import MpmNodesError
+from mpm_nodes.data import Field, MpmNodesError
 from mpm_nodes.kernels.transfers import tiles
 from mpm_nodes.solver.device.residency import ArrayParts, Residency
 from mpm_nodes.solver.rows import PAD, aligned
 from mpm_nodes.solver.stores import Saved, Store
 
-__all__ = ["CORNERS", "FACES", "NODES", "GridArrays", "GridField"]
+__all__ = ["CORNERS", "FACES", "NODES", "GridArrays", "GridField", "grid_fields"]
 
 NODES, CORNERS = (0, 0, 0), (1, 1, 1)
 FACES = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
@@ -50,6 +50,13 @@ class GridField:
     def part(self) -> slice:
         """Its values among the four."""
         return slice(self.first, self.first + self.components)
+
+
+def grid_fields(fields: Iterable[Field]) -> Iterator[GridField]:
+    """Yield what a grid's arrays hold of the fields of a domain; those that are not packed are none."""
+    for each in fields:
+        if each.packed is not None:
+            yield GridField(each.name, each.shift, each.rows, each.unit, each.doc, *each.packed)
 
 
 class GridArrays(Store):

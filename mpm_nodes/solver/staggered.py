@@ -16,7 +16,7 @@ from mpm_nodes.data import STAGGERED, Domain, Field, register_domain
 from mpm_nodes.kernels.cells import cell_matrix
 from mpm_nodes.kernels.transfers.places import GatherTables, ScatterTables
 from mpm_nodes.solver.grid import GridStore
-from mpm_nodes.solver.grid_arrays import GridArrays, GridField
+from mpm_nodes.solver.grid_arrays import GridArrays, grid_fields
 from mpm_nodes.solver.state import ParticleStore
 
 __all__ = ["AXES", "StaggeredStore", "neighbour_blocks"]
@@ -38,9 +38,7 @@ class StaggeredStore(GridArrays):
     def __init__(self, domain: Domain, fields: Mapping[str, Field], stores: Mapping[str, Any]) -> None:
         self.grid: GridStore = stores["grid"]
         super().__init__(self.grid.h, self.grid.origin, self.grid.dtype)
-        for name, each in fields.items():
-            assert each.packed is not None
-            self.declare(GridField(name, each.shift, each.rows, each.unit, each.doc, *each.packed))
+        self.declare(*grid_fields(fields.values()))
 
     @property
     def blocks(self) -> np.ndarray:

@@ -37,7 +37,10 @@ FLOORS = {
     "mpm_nodes.hosts": 3,
     "mpm_nodes.physics": 1,
 }
-PARTS = {"kernels": 1, "physics": 1, "materials": 1, "unread": 1, "retired": 1, "preflight": 1, "numerics": 3, "stages": 3}
+PARTS = dict.fromkeys(("kernels", "physics", "fields", "materials", "unread", "retired", "preflight"), 1) | {
+    "numerics": 3,
+    "stages": 3,
+}
 """Floors of what lies in the folder of a phenomenon; its nodes and problems are on the top floor."""
 TOP_FLOOR = 4
 """Every other package: nodes, verification, the command line and what it runs."""

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 from mpm_nodes.data import MpmNodesError
 from mpm_nodes.graph.declare.declarations import UpgradeFunction, type_name
 from mpm_nodes.graph.declare.knobs import MISSING, Knob, knob_from_hint
+from mpm_nodes.physics import all_physics
 
 __all__ = ["DeclarationError", "SignatureReader", "bare", "parse_docstring"]
 
@@ -43,6 +44,7 @@ class SignatureReader:
         except Exception as error:
             self.fail(f"has a type hint that cannot be resolved ({error}); import the name at module level")
         self.doc, self.help = parse_docstring(function.__doc__ or "")
+        all_physics("")  # domains know their fields from now on
 
     def fail(self, what: str) -> NoReturn:
         """Raise a `DeclarationError` that names the function."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from mpm_nodes.data import Material, MpmNodesError
 from mpm_nodes.physics.contract import Physics, StagesOfPlan
+from mpm_nodes.physics.projection.fields import FIELDS
 
 
 def _refuse_unread_modulus(material: Material, label: str, plans: Sequence[StagesOfPlan]) -> None:
@@ -33,6 +34,7 @@ def _firm(columns: Mapping[str, np.ndarray], given: Collection[str], laws: Seque
 
 PHYSICS = Physics(
     __package__,
+    fields=FIELDS,
     apart={"firm": _firm},
     refuse_material=_refuse_unread_modulus,
     compiled_for=dict.fromkeys(("incompressible", "auto_incompressible"), _water),

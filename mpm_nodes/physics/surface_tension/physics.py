@@ -6,6 +6,7 @@ from collections.abc import Callable
 from mpm_nodes.data import Material, SurfaceTension
 from mpm_nodes.physics.contract import Physics
 from mpm_nodes.physics.heat.materials import melting
+from mpm_nodes.physics.surface_tension.fields import FIELDS
 from mpm_nodes.physics.surface_tension.materials import pairs_of
 from mpm_nodes.physics.surface_tension.retired import RETIRED
 from mpm_nodes.physics.surface_tension.unread import check_scale, refuse_material, unread
@@ -28,6 +29,7 @@ def _melting_rubber(named: Callable[[str], Material]) -> tuple[Material, ...]:
 
 PHYSICS = Physics(
     __package__,
+    fields=FIELDS,
     needs=("heat",),
     optional_columns={"tension_scale": "tension_scale"},
     complete=check_scale,

@@ -9,8 +9,8 @@ import pytest
 from solver_scenes import LIQUID, SNOW
 
 from mpm_nodes.data import Kernel, Particles, Thermal
-from mpm_nodes.materials import isochoric
 from mpm_nodes.physics.heat.numerics.deposits import give_heat
+from mpm_nodes.physics.projection.numerics import isochoric
 from mpm_nodes.physics.projection.numerics.shape_response import ShapeResponse
 from mpm_nodes.solver.run import SubstepSolver
 from mpm_nodes.solver.staggered import AXES

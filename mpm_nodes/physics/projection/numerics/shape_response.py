@@ -14,7 +14,7 @@ from mpm_nodes.kernels.composition.block import column_name
 from mpm_nodes.kernels.composition.fragments import Fragment
 from mpm_nodes.kernels.transfers.weights import reach
 from mpm_nodes.materials.implicit_fragments import INNER
-from mpm_nodes.materials.isochoric import RESPONSE, RESPONSE_OF_STRETCH, STRETCH
+from mpm_nodes.physics.projection.numerics.isochoric import RESPONSE, RESPONSE_OF_STRETCH, STRETCH
 from mpm_nodes.solver.bound_law import BoundLaw
 from mpm_nodes.solver.loop_sections import lasting_arguments
 from mpm_nodes.solver.rows import PAD, aligned

@@ -8,8 +8,8 @@ import numpy as np
 
 from mpm_nodes.data import LAW_STATE, A, Range, Reads, Stage, StepContext, Unitless, Writes
 from mpm_nodes.graph.declare import stage
-from mpm_nodes.materials.isochoric import DILATION
 from mpm_nodes.physics.projection.kernels.cell_density import follow_cells
+from mpm_nodes.physics.projection.numerics.isochoric import DILATION
 from mpm_nodes.solver.colliders import ColliderSet
 from mpm_nodes.solver.filling import fill_cells
 from mpm_nodes.solver.grid import GridStore

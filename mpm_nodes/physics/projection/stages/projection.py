@@ -29,12 +29,12 @@ from mpm_nodes.kernels.algebra import mat3
 from mpm_nodes.kernels.algebra.krylov import Solution
 from mpm_nodes.kernels.compile.jit import inline
 from mpm_nodes.kernels.composition.fragments import Lanes
-from mpm_nodes.materials.isochoric import DILATION, volume_changes
-from mpm_nodes.materials.isochoric import STRESS as ISOCHORIC_STRESS
 from mpm_nodes.materials.values import Symmetric
 from mpm_nodes.physics.projection.kernels import face_vectors
 from mpm_nodes.physics.projection.numerics.face_step import FaceStep
 from mpm_nodes.physics.projection.numerics.impulses_on_bodies import MET, FacesAndBodies, Impulses, meet, move_bodies
+from mpm_nodes.physics.projection.numerics.isochoric import DILATION, volume_changes
+from mpm_nodes.physics.projection.numerics.isochoric import STRESS as ISOCHORIC_STRESS
 from mpm_nodes.physics.projection.numerics.projection import Projected, ProjectionSettings, project_faces
 from mpm_nodes.physics.projection.numerics.shape_response import ShapeResponse
 from mpm_nodes.physics.projection.numerics.slipping import JoinedFaces

@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from mpm_nodes.data import (
-    SAMPLE_FIELDS,
     A,
     Degrees,
     Fact,
@@ -25,6 +24,7 @@ from mpm_nodes.data import (
 )
 from mpm_nodes.graph.declare import costs, needs_whole_nodes, shared_among_ranks, stage
 from mpm_nodes.kernels.transfers.weights import INERTIA, STENCIL
+from mpm_nodes.physics.surface_tension.fields import FIELDS
 from mpm_nodes.physics.surface_tension.kernels.sampling import Spread
 from mpm_nodes.physics.surface_tension.materials import pairs_of
 from mpm_nodes.physics.surface_tension.numerics import samples as sharing
@@ -91,7 +91,7 @@ CAPILLARY = Limit("capillary wave", _capillary, cure="lower the surface tension 
 @stage(label="Sample Surface")
 def sample_surface(
     particles: A[ParticleStore, Reads("position", "material", "volume", "temperature")],
-    samples: A[SampleStore, Writes(*SAMPLE_FIELDS)],
+    samples: A[SampleStore, Writes(*FIELDS["samples"])],
     colliders: A[ColliderSet, Reads("level_set")],
     *,
     radius: A[float, Unitless, Range(min=0.5, max=1.0)] = RADIUS,
@@ -217,7 +217,7 @@ def split_surface_mass(
     samples: A[
         SampleStore,
         Reads("position", "normal", "area", "owner", "covered", "interface", "tension", "pull", "pinning", "footing"),
-        Writes(*SAMPLE_FIELDS),
+        Writes(*FIELDS["samples"]),
     ],
     *,
     massless: bool = False,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpm_nodes.materials import isochoric
 from mpm_nodes.materials.contract import law, law_ids
 from mpm_nodes.materials.moduli import moduli_of
+from mpm_nodes.physics.projection.numerics import isochoric
 
 COUNT, DT = 20, 1e-3
 SOLIDS = ("neo_hookean", "fixed_corotated", "snow", "herschel_bulkley")
