@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,9 @@ from typing import Any
 import numpy as np
 
 from mpm_nodes.data.errors import MpmNodesError
+
+UNLIMITED = (-math.inf, math.inf)
+"""Limits of what has none."""
 
 LAW_STATE = "law_state"
 """Stands, in `Reads` and `Writes`, for the state fields of every law used in the solve."""
@@ -53,6 +57,8 @@ class Field:
         resampling: What a particle that resampling makes has of it.
         saved: Whether checkpoints hold it; one that every substep writes before it reads it is left out all the same.
         passing: Lives within a substep: where no later stage reads it, fused stages may leave it unstored.
+        limits: Least and largest value that nodes may give it; what is beyond is brought back. None: the solve finds it.
+        initial: They give it before the solve alone.
         structural: Sorting and the choice of the law hang on it: checked mode leaves it as it is.
         always_known: A stage may read it before any stage of the substep wrote it.
         packed: (array, first component) where it is stored inside a wider array; None: on its own.
@@ -71,6 +77,8 @@ class Field:
     resampling: Resampling = Resampling.COPIED
     saved: bool = True
     passing: bool = False
+    limits: tuple[float, float] | None = None
+    initial: bool = False
     structural: bool = False
     always_known: bool = False
     packed: tuple[str, int] | None = None
@@ -125,10 +133,22 @@ def table(*fields: Field) -> dict[str, Field]:
 
 
 _MEAN, _KEPT = Resampling.AVERAGED, Resampling.CONSERVED
+_FACTOR = (1e-6, math.inf)
 
 ATTRIBUTES: dict[str, Field] = table(
     Field("position", "x", (3,), "m", usd="points", houdini="P", doc="Position.", resampling=Resampling.RECOMPUTED),
-    Field("velocity", "v", (3,), "m/s", usd="velocities", houdini="v", doc="Velocity.", resampling=_MEAN),
+    Field(
+        "velocity",
+        "v",
+        (3,),
+        "m/s",
+        usd="velocities",
+        houdini="v",
+        doc="Velocity.",
+        resampling=_MEAN,
+        limits=UNLIMITED,
+        initial=True,
+    ),
     Field("id", usd="ids", doc="Stable identity, never reused.", kind="int64", structural=True),
     Field("material", "mat", doc="Index into the materials.", kind="int32", structural=True),
     Field(
@@ -163,7 +183,16 @@ ATTRIBUTES: dict[str, Field] = table(
         rest="identity",
         resampling=_MEAN,
     ),
-    Field("volume_change", "e", usd="primvars:e", houdini="Jminus1", doc="J - 1: relative change of volume.", resampling=_MEAN),
+    Field(
+        "volume_change",
+        "e",
+        usd="primvars:e",
+        houdini="Jminus1",
+        doc="J - 1: relative change of volume.",
+        resampling=_MEAN,
+        limits=(-0.99, math.inf),
+        initial=True,
+    ),
     Field(
         "elastic_strain",
         "b - I",
@@ -185,14 +214,21 @@ ATTRIBUTES: dict[str, Field] = table(
         "plastic_volume_ratio", "Jp", usd="primvars:Jp", houdini="Jp", doc="det of the plastic part.", rest=1.0, resampling=_MEAN
     ),
     Field("stress", "tau", (6,), "Pa", doc="Kirchhoff stress xx xy xz yy yz zz.", passing=True),
-    Field("stiffness_scale", "s", houdini="stiffness", doc="Multiplier of the stiffness.", rest=1.0),
-    Field("tear_scale", "s_T", doc="Multiplier of the tear threshold.", rest=1.0),
-    Field("temperature", "T", (), "K", doc="Temperature.", rest=293.15, resampling=_MEAN),
+    Field("stiffness_scale", "s", houdini="stiffness", doc="Multiplier of the stiffness.", rest=1.0, limits=_FACTOR),
+    Field("tear_scale", "s_T", doc="Multiplier of the tear threshold.", rest=1.0, limits=_FACTOR),
+    Field("temperature", "T", (), "K", doc="Temperature.", rest=293.15, resampling=_MEAN, limits=(0.0, math.inf)),
     Field("phase", doc="0 solid, 1 liquid.", kind="int32"),
-    Field("freezing_shift", "dT_f", (), "K", doc="Freezing temperature less that of the material.", resampling=_MEAN),
-    Field("heat_source", "q", (), "W/m^3", doc="Heat made in a cubic metre of undeformed matter.", resampling=_MEAN),
-    Field("concentration", "c", doc="Share of a solute such as soap or alcohol: it changes the surface tension.", resampling=_MEAN),
-    Field("tension_scale", "k / k_0", doc="Factor on the surface tension.", rest=1.0, resampling=_MEAN),
+    Field(
+        "heat_source", "q", (), "W/m^3", doc="Heat made in a cubic metre of undeformed matter.", resampling=_MEAN, limits=UNLIMITED
+    ),
+    Field(
+        "concentration",
+        "c",
+        doc="Share of a solute such as soap or alcohol: it changes the surface tension.",
+        resampling=_MEAN,
+        limits=(0.0, 1.0),
+    ),
+    Field("tension_scale", "k / k_0", doc="Factor on the surface tension.", rest=1.0, resampling=_MEAN, limits=(0.0, math.inf)),
     Field("room", "o r", (2,), doc="Room in the cells around, and what bodies leave open.", passing=True),
 )
 """Fields of the particles by name."""

@@ -12,6 +12,7 @@ import numpy as np
 from mpm_nodes.data import (
     ATTRIBUTES,
     BIRTH,
+    UNLIMITED,
     A,
     AttributeUpdate,
     FrameContext,
@@ -40,31 +41,6 @@ class FieldCombination(enum.Enum):
     MULTIPLY = "multiply"
 
 
-SETTABLE = (
-    "velocity",
-    "stiffness_scale",
-    "temperature",
-    "tear_scale",
-    "tension_scale",
-    "concentration",
-    "heat_source",
-    "freezing_shift",
-    "volume_change",
-)
-"""Attributes of the table that particles may begin with otherwise; those of users may be any other name."""
-
-
-_LIMITS = {
-    "stiffness_scale": (1e-6, math.inf),
-    "tear_scale": (1e-6, math.inf),
-    "temperature": (0.0, math.inf),
-    "tension_scale": (0.0, math.inf),
-    "concentration": (0.0, 1.0),
-    "volume_change": (-0.99, math.inf),
-}
-"""Least and largest values of attributes; what a field gives beyond them is brought back to them."""
-
-
 def _passed_attribute(told: PreflightContext) -> dict[str, Any]:
     """Preflight: the matter is passed on with what the field gives; a field that does not fit is told now."""
     attribute = told.knobs["attribute"]
@@ -87,9 +63,15 @@ def _passed_attribute(told: PreflightContext) -> dict[str, Any]:
     return {**passed_on(told, attribute), **marked.get(attribute, {})}
 
 
+def _limits(attribute: str) -> tuple[float, float]:
+    """Return the least and the largest value of an attribute; those of users have none."""
+    known = ATTRIBUTES.get(attribute)
+    return known.limits if known and known.limits else UNLIMITED
+
+
 def _checked_value(attribute: str, value: float, combination: FieldCombination) -> None:
     """Refuse a number that the attribute cannot have."""
-    low, high = _LIMITS.get(attribute, (-math.inf, math.inf))
+    low, high = _limits(attribute)
     if not math.isfinite(value) or (combination is FieldCombination.SET and not low <= value <= high):
         raise MpmNodesError(f"set_attribute.value: is {value:g}; {attribute} lies from {low:g} to {high:g}")
 
@@ -112,8 +94,9 @@ def _refuse_ties(where: str, attribute: str) -> None:
 
 def _checked_name(attribute: str) -> None:
     _refuse_ties("set_attribute", attribute)
-    if attribute in ATTRIBUTES and attribute not in SETTABLE:
-        raise MpmNodesError(f"set_attribute.attribute: {attribute} is what the solve finds; choose of {', '.join(SETTABLE)}")
+    settable = [name for name, field in ATTRIBUTES.items() if field.limits]
+    if attribute in ATTRIBUTES and attribute not in settable:
+        raise MpmNodesError(f"set_attribute.attribute: {attribute} is what the solve finds; choose of {', '.join(settable)}")
     if not attribute.isidentifier():
         raise MpmNodesError(f"set_attribute.attribute: '{attribute}' is not a name; use letters, digits and _")
 
@@ -162,7 +145,7 @@ def set_attribute(
         rest = known.rest_values(len(places)) if known is not None else np.zeros_like(values)
         held = np.asarray(particles.attributes.get(attribute, rest), float)
         values = held + values if combination is FieldCombination.ADD else held * values
-    low, high = _LIMITS.get(attribute, (-math.inf, math.inf))
+    low, high = _limits(attribute)
     if (beyond := (values < low) | (values > high)).any():
         share = (
             f"{100.0 * beyond.mean():.3g} % of the particles would have a {attribute} from {values.min():.3g} to {values.max():.3g}"
@@ -178,9 +161,6 @@ def set_attribute(
 
 # ---------------------------------------------------------------- while a solve runs
 _LASTING = NotKeyable("it says what is changed; key the value, the field or the mask")
-
-UPDATABLE = ("stiffness_scale", "temperature", "tear_scale", "tension_scale", "concentration", "heat_source")
-"""Attributes of the table that may change while a solve runs; those of users may be any other name."""
 
 
 def _updating(told: PreflightContext) -> dict[str, Any]:
@@ -239,8 +219,9 @@ def update_attribute(
         MpmNodesError: The attribute is none that may change, or the field does not fit.
     """
     where = "update_attribute"
-    if attribute in ATTRIBUTES and attribute not in UPDATABLE:
-        cure = "push matter by forces" if attribute == "velocity" else f"choose of {', '.join(UPDATABLE)}"
+    updatable = [name for name, known in ATTRIBUTES.items() if known.limits and not known.initial]
+    if attribute in ATTRIBUTES and attribute not in updatable:
+        cure = "push matter by forces" if attribute == "velocity" else f"choose of {', '.join(updatable)}"
         raise MpmNodesError(f"{where}.attribute: {attribute} is what the solve finds; {cure}")
     _refuse_ties(where, attribute)
     if own_name(attribute) != attribute:
@@ -252,5 +233,4 @@ def update_attribute(
     field = constant(value) if field is None else field
     _refuse_misfit(attribute, field.vector, where)
     mask = None if mask is None else number(f"{where}.mask", mask)
-    limits = _LIMITS.get(attribute, (-math.inf, math.inf))
-    return AttributeUpdate(attribute, field, mask, combination.value, limits, each_substep)
+    return AttributeUpdate(attribute, field, mask, combination.value, _limits(attribute), each_substep)

@@ -9,11 +9,13 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mpm_nodes
-from mpm_nodes.data import PARTICLES, Field, MpmNodesError, domain_named
+from mpm_nodes.data import PARTICLES, Field, FrameContext, MpmNodesError, Particles, domain_named
 from mpm_nodes.graph.declare.registry import default
+from mpm_nodes.nodes.attributes import set_attribute, update_attribute
 from mpm_nodes.physics import all_physics
 
 PACKAGE = Path(mpm_nodes.__file__).parent
@@ -63,6 +65,21 @@ def test_phenomena_declare_what_they_use():
             for field in fields:
                 assert domain_named(domain).fields[field.name] is field
                 assert physics.name in found[domain, field.name]
+
+
+def test_nodes_give_what_a_field_says(monkeypatch):
+    """A phenomenon's field is given within its limits; without limits the solve finds it."""
+    for field in (Field("rain", limits=(0.0, 1.0)), Field("hail", limits=(0.0, 1.0), initial=True), Field("fog")):
+        monkeypatch.setitem(PARTICLES.fields, field.name, field)
+    matter, now = Particles({"position": np.zeros((4, 3))}), FrameContext(1)
+    for name in ("rain", "hail"):
+        assert (set_attribute(matter, now, attribute=name, value=0.5)[name] == 0.5).all()
+    assert update_attribute(attribute="rain").limits == (0.0, 1.0)
+    with pytest.raises(MpmNodesError, match="rain lies from 0 to 1"):
+        set_attribute(matter, now, attribute="rain", value=2.0)
+    for change in (lambda: set_attribute(matter, now, attribute="fog"), lambda: update_attribute(attribute="hail")):
+        with pytest.raises(MpmNodesError, match=r"(fog|hail) is what the solve finds; choose of .*rain"):
+            change()
 
 
 def test_a_field_means_one_thing():

@@ -1,6 +1,6 @@
 """Fields that heat adds."""
 
-from mpm_nodes.data import Field, Resampling, fields_of_faces
+from mpm_nodes.data import UNLIMITED, Field, Resampling, fields_of_faces
 
 _CELL, _MEAN, _KEPT = (1, 1, 1), Resampling.AVERAGED, Resampling.CONSERVED
 
@@ -9,6 +9,16 @@ FIELDS = {
         Field("temperature_gradient", "grad T", (3,), "K/m", doc="Gradient of the temperature.", resampling=_MEAN),
         Field(
             "latent_heat_fraction", "u_L / L", doc="Share of the latent heat that is taken up: 0 solid, 1 liquid.", resampling=_MEAN
+        ),
+        Field(
+            "freezing_shift",
+            "dT_f",
+            (),
+            "K",
+            doc="Freezing temperature less that of the material.",
+            resampling=_MEAN,
+            limits=UNLIMITED,
+            initial=True,
         ),
         Field("heating_rate", "q V / (m c)", (), "K/s", doc="Heating by the heat source.", resampling=_MEAN, passing=True),
         Field("heat_capacity", "m c", (), "J/K", doc="Heat capacity.", resampling=_KEPT, passing=True),
