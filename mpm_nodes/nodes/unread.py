@@ -76,7 +76,7 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
     asked = "thermal_properties" in stages or ("apply_plasticity" not in stages and any(map(_flows, materials.values())))
     if not (asked or any(wired) or any(map(_asks_for_more, materials.values()))):
         return []
-    from mpm_nodes.solver.surroundings import refuse_unread_ambient, refuse_unread_forces, refuse_unread_tension_field
+    from mpm_nodes.solver.surroundings import refuse_unread_around, refuse_unread_forces
 
     plans = [plan_of(each) for each in candidates]
     all_matter = with_further(tuple(materials.values()))
@@ -89,12 +89,9 @@ def unread(bodies: Sequence[Body], substeps: Any, wired: WiredIn, whole: bool) -
             physics.refuse_matter(all_matter)
         for column in wired.columns & set(physics.refuse_columns):
             physics.refuse_columns[column](plans)
-    if wired.ambient:
-        refuse_unread_ambient(plans)
+    refuse_unread_around([kind for kind, there in (("heat", wired.ambient), ("tension", wired.tension)) if there], plans)
     if wired.forces:
         refuse_unread_forces(plans)
-    if wired.tension:
-        refuse_unread_tension_field(plans)
     aside: list[str] = []
     for physics in all_physics():
         aside += physics.unread(tuple(materials.values()), plans, wired.tempered)
@@ -177,10 +174,6 @@ def _asks_for_more(material: Material) -> bool:
     """Return whether a material says what only some substeps read."""
     members = (material.bulk_modulus, material.thermal, material.surface_tension)
     return bool(material.tables) or any(each is not None for each in members) or bool(_given(material))
-
-
-def _asks(plan: SubstepPlan, name: str) -> bool:
-    return name in plan.fields_needed["particles"]
 
 
 def _named(material: Material) -> str:

@@ -109,6 +109,8 @@ class Physics:
             is asked before a cook; in the solve a stage says so itself.
         refuse_columns: By column of the sources that is not 0 everywhere: raises MpmNodesError where no stage of these plans
             reads it.
+        refuse_around: By "heat" (air, or heat made in places) or "tension" around the matter: raises MpmNodesError where a stage of
+            some of these plans is missing that reads it.
         material_numbers: By name, members of materials that its stages read and that are told of where none does.
         kinds: Stages that say what a substep graph is for: others are recommended only where they have the same of them.
         for_liquids: Stages whose presets are recommended for liquids, and others for solids.
@@ -135,6 +137,7 @@ class Physics:
     require_of_material: Callable[[Material, Sequence[StagesOfPlan]], None] = _nothing
     refuse_matter: Callable[[Sequence[Material]], object] = _nothing
     refuse_columns: Mapping[str, Callable[[Sequence[StagesOfPlan]], None]] = field(default_factory=dict)
+    refuse_around: Mapping[str, Callable[[Sequence[StagesOfPlan]], None]] = field(default_factory=dict)
     material_numbers: Mapping[str, MaterialNumber] = field(default_factory=dict)
     kinds: tuple[str, ...] = ()
     for_liquids: tuple[str, ...] = ()

@@ -23,6 +23,7 @@ from mpm_nodes.data import (
 from mpm_nodes.data.ambient import air_of, at_frame
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.graph.time import keys
+from mpm_nodes.physics import all_physics
 from mpm_nodes.solver.attachments import refuse_without_columns
 from mpm_nodes.solver.sleep import refuse_sleep
 
@@ -37,9 +38,8 @@ __all__ = [
     "push",
     "refuse_unknown_attribute",
     "refuse_unknown_attributes",
-    "refuse_unread_ambient",
+    "refuse_unread_around",
     "refuse_unread_forces",
-    "refuse_unread_tension_field",
     "surround",
 ]
 
@@ -83,11 +83,7 @@ def surround(run: SubstepSolver, ambient: Sequence[Ambient]) -> None:
     Raises:
         MpmNodesError: The substeps carry no heat, or have no surface, or there is air twice.
     """
-    plans = run.candidates.plans
-    if any(each.tension is None for each in ambient):
-        refuse_unread_ambient(plans)
-    if any(each.tension is not None for each in ambient):
-        refuse_unread_tension_field(plans)
+    refuse_unread_around({"heat" if each.tension is None else "tension" for each in ambient}, run.candidates.plans)
     air_of(tuple(ambient))
     run.step_context.ambient = tuple(ambient)
 
@@ -191,33 +187,16 @@ def refuse_unread_forces(plans: Sequence[SubstepPlan]) -> None:
         )
 
 
-def refuse_unread_ambient(plans: Sequence[SubstepPlan]) -> None:
-    """Refuse air and heat in places where the stages of some substeps carry no heat.
+def refuse_unread_around(kinds: Iterable[str], plans: Sequence[SubstepPlan]) -> None:
+    """Refuse what is around the matter where the stages of some substeps do not ask for it.
 
     Args:
+        kinds: What there is, as `Physics.refuse_around` names it.
         plans: The substeps that the solve may take.
 
     Raises:
         MpmNodesError: Some do not.
     """
-    if not all("heat_capacity" in plan.fields_needed["particles"] for plan in plans):
-        raise MpmNodesError(
-            "solve.ambient: air or a heat field is wired, and these substeps carry no heat; take the preset explicit_heat, melting "
-            "or surface_tension_heat, or take the wire out"
-        )
-
-
-def refuse_unread_tension_field(plans: Sequence[SubstepPlan]) -> None:
-    """Refuse a factor on the tension in places where the stages of some substeps have no surface.
-
-    Args:
-        plans: The substeps that the solve may take.
-
-    Raises:
-        MpmNodesError: Some have none.
-    """
-    if not all("tension" in plan.fields_needed.get("samples", ()) for plan in plans):
-        raise MpmNodesError(
-            "solve.ambient: a tension field is wired, and these substeps have no surface; take the preset surface_tension or "
-            "another with surfaces, or take the wire out"
-        )
+    for physics in all_physics():
+        for kind in physics.refuse_around.keys() & set(kinds):
+            physics.refuse_around[kind](plans)

@@ -58,13 +58,14 @@ def test_the_core_declares_what_several_use():
 
 
 def test_phenomena_declare_what_they_use():
-    """Each field that a phenomenon adds is used by it, and known to the domain."""
+    """Each field that a phenomenon adds is used by it, by nothing of the core, and known to the domain."""
     found = users()
     for physics in all_physics():
         for domain, fields in physics.fields.items():
             for field in fields:
                 assert domain_named(domain).fields[field.name] is field
                 assert physics.name in found[domain, field.name]
+                assert "" not in found[domain, field.name], f"{physics.name} declares {domain}.{field.name}, which the core uses"
 
 
 def test_nodes_give_what_a_field_says(monkeypatch):

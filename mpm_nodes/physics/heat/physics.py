@@ -4,7 +4,7 @@ from mpm_nodes.physics.contract import Physics
 from mpm_nodes.physics.heat.fields import FIELDS
 from mpm_nodes.physics.heat.materials import first_phase, melting_rubber, with_melts
 from mpm_nodes.physics.heat.retired import RETIRED
-from mpm_nodes.physics.heat.unread import refuse_heat_source, require_of_material, unread
+from mpm_nodes.physics.heat.unread import refuse_ambient, refuse_heat_source, require_of_material, unread
 
 PHYSICS = Physics(
     __package__,
@@ -14,6 +14,7 @@ PHYSICS = Physics(
     complete=first_phase,
     require_of_material=require_of_material,
     refuse_columns={"heat_source": refuse_heat_source},
+    refuse_around={"heat": refuse_ambient},
     kinds=("conduct_heat",),
     compiled_for={"explicit_heat": melting_rubber},
     unread=unread,

@@ -8,7 +8,7 @@ from mpm_nodes.data import Material, MpmNodesError
 from mpm_nodes.physics.contract import StagesOfPlan
 from mpm_nodes.physics.heat.materials import checked_thermal
 
-__all__ = ["CURE", "carry_heat", "refuse_heat_source", "require_of_material", "unread"]
+__all__ = ["CURE", "carry_heat", "refuse_ambient", "refuse_heat_source", "require_of_material", "unread"]
 
 CURE = "take the preset explicit_heat, melting or surface_tension_heat"
 
@@ -40,6 +40,18 @@ def refuse_heat_source(plans: Sequence[StagesOfPlan]) -> None:
     if not all("heat_source" in plan.fields_needed["particles"] for plan in plans):
         raise MpmNodesError(
             f"the matter has a heat_source, and these substeps carry no heat; {CURE}, or leave the set_attribute of it out"
+        )
+
+
+def refuse_ambient(plans: Sequence[StagesOfPlan]) -> None:
+    """Refuse air and heat in places where the stages of some substeps carry no heat.
+
+    Raises:
+        MpmNodesError: Some do not.
+    """
+    if not all("heat_capacity" in plan.fields_needed["particles"] for plan in plans):
+        raise MpmNodesError(
+            f"solve.ambient: air or a heat field is wired, and these substeps carry no heat; {CURE}, or take the wire out"
         )
 
 

@@ -9,7 +9,7 @@ from mpm_nodes.physics.heat.materials import melting
 from mpm_nodes.physics.surface_tension.fields import FIELDS
 from mpm_nodes.physics.surface_tension.materials import pairs_of
 from mpm_nodes.physics.surface_tension.retired import RETIRED
-from mpm_nodes.physics.surface_tension.unread import check_scale, refuse_material, unread
+from mpm_nodes.physics.surface_tension.unread import check_scale, refuse_field, refuse_material, unread
 
 _TENSE = SurfaceTension(0.07)
 _SOAP = SurfaceTension(0.07, solute_tension=0.03, solute_diffusivity=1e-3)
@@ -34,6 +34,7 @@ PHYSICS = Physics(
     optional_columns={"tension_scale": "tension_scale"},
     complete=check_scale,
     refuse_material=refuse_material,
+    refuse_around={"tension": refuse_field},
     refuse_matter=pairs_of,
     kinds=("sample_surface", "diffuse_concentration"),
     compiled_for={

@@ -10,7 +10,7 @@ from mpm_nodes.data import Material, MpmNodesError
 from mpm_nodes.physics.contract import StagesOfPlan
 from mpm_nodes.physics.heat.materials import with_melts
 
-__all__ = ["check_scale", "refuse_material", "unread"]
+__all__ = ["check_scale", "refuse_field", "refuse_material", "unread"]
 
 
 def refuse_material(material: Material, label: str, plans: Sequence[StagesOfPlan]) -> None:
@@ -45,6 +45,19 @@ def check_scale(columns: Mapping[str, np.ndarray], materials: Sequence[Material]
     wrong = scale[~(np.isfinite(scale) & (scale >= 0.0))]
     if wrong.size:
         raise MpmNodesError(f"solve: particle tension_scale must be finite and >= 0; one is {wrong.flat[0]:g}")
+
+
+def refuse_field(plans: Sequence[StagesOfPlan]) -> None:
+    """Refuse a factor on the tension in places where the stages of some substeps have no surface.
+
+    Raises:
+        MpmNodesError: Some have none.
+    """
+    if not all("tension" in plan.fields_needed.get("samples", ()) for plan in plans):
+        raise MpmNodesError(
+            "solve.ambient: a tension field is wired, and these substeps have no surface; take the preset surface_tension or "
+            "another with surfaces, or take the wire out"
+        )
 
 
 def unread(materials: Sequence[Material], plans: Sequence[StagesOfPlan], tempered: bool) -> Iterator[str]:
