@@ -99,12 +99,13 @@ def test_less_damping_bounces_higher():
     [
         ({"preset": "implicit_apic", "set": {"minimise_energy.numerical_damping": 0.1}}, "stages differ"),
         ({"preset": "explicit_apic", "set": {"gather.numerical_damping": 0.1}}, "without minimise_energy"),
-        (
+        pytest.param(
             {
                 "preset": "implicit_surface_tension",
                 "set": {f"{stage}.numerical_damping": 0.1 for stage in ("law_energy", "minimise_energy", "gather")},
             },
             "surfaces are backward Euler",
+            marks=pytest.mark.phenomena("surface_tension"),
         ),
     ],
 )

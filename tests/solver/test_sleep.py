@@ -224,6 +224,7 @@ def test_a_cook_goes_on_to_the_same_bits(tmp_path, at):
     np.testing.assert_array_equal(whole["position"], other["position"])
 
 
+@pytest.mark.phenomena("heat")
 def test_what_cannot_sleep_is_told_before_the_cook():
     """Heat goes on in matter at rest; updates do not wake it; fields of motion are positive."""
     graph = sleeping(substeps="explicit_heat")
