@@ -18,6 +18,7 @@ from mpm_nodes.kernels.composition.lane_loop import FACTORS
 from mpm_nodes.kernels.cuda import compiler
 from mpm_nodes.kernels.cuda.loop import THREADS, header
 from mpm_nodes.materials.contract import law, law_ids
+from mpm_nodes.solver.device import sorting
 from mpm_nodes.solver.device.choice import device_kernel
 from mpm_nodes.solver.device.contacts import kernels
 from mpm_nodes.solver.device.density import room_kernels
@@ -138,17 +139,25 @@ def test_forces_compile_to_what_gpus_run_well(arch):
     assert set(re.findall(r"(\d+) bytes spill stores", log)) == {"0"} and ".f64" not in ptx
 
 
+@pytest.mark.parametrize("arch", [TURING, HOPPER, BLACKWELL])
+def test_the_sort_compiles_without_spills(arch):
+    """Nothing goes through local memory, and nothing is in double precision."""
+    ptx, log = compiled(sorting.text(), arch)
+    spills = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", log)
+    assert spills == [("0", "0", "0")] * sorting.text().count("__global__") and ".f64" not in ptx
+
+
 def test_kernels_are_compiled_once(tmp_path, monkeypatch):
     """The second time their machine code comes from the folder of kernels; another text, or another GPU, has its own."""
     monkeypatch.setattr(compiler, "CACHE_FOLDER", tmp_path)
     compile_kernel, calls = compiler.compile_kernel, []
     monkeypatch.setattr(compiler, "compile_kernel", lambda *given: calls.append(given[1]) or compile_kernel(*given))
-    text = header()
-    first = compiler.cubin(text, HOPPER)
+    source = header()
+    first = compiler.cubin(source, HOPPER)
     assert first[:4] == b"\x7fELF"
-    assert compiler.cubin(text, HOPPER) == first
-    assert compiler.cubin(text + "\n", HOPPER)[:4] == b"\x7fELF"
-    assert compiler.cubin(text, BLACKWELL) != first
+    assert compiler.cubin(source, HOPPER) == first
+    assert compiler.cubin(source + "\n", HOPPER)[:4] == b"\x7fELF"
+    assert compiler.cubin(source, BLACKWELL) != first
     assert calls == [HOPPER, HOPPER, BLACKWELL]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mpm_nodes.solver.device.residency import Residency
-from mpm_nodes.solver.device.sorting import CHUNK, mean, prefix_sums, text
+from mpm_nodes.solver.device.sorting import CHUNK, mean, prefix_sums
 from mpm_nodes.solver.state import ParticleStore
 from tests.kernels.cuda.emulated import COMPILER, Emulated
 from tests.solver import fusion_scenes as scenes
@@ -190,18 +190,6 @@ def test_means_are_right_to_rounding(device_folder):
     values = np.random.default_rng(3).uniform(0.5, 2.0, 5 * CHUNK + 77).astype(np.float32)
     found = mean(Residency(Emulated(device_folder)), values, len(values) - 10)
     assert abs(found - values[:-10].mean(dtype=float)) < 1e-6
-
-
-@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
-def test_kernels_compile_without_spills(arch):
-    """NVRTC needs no GPU: nothing goes through local memory, and nothing is a double."""
-    pytest.importorskip("cuda.bindings.nvrtc")
-    from mpm_nodes.kernels.cuda.compiler import compile_kernel
-
-    said = [line for line in compile_kernel(text(), arch)[1].splitlines() if "spill" in line]
-    assert len(said) == text().count("__global__")
-    assert all("0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" in line for line in said)
-    assert "double" not in text()
 
 
 @pytest.mark.parametrize("scene", ["free", "surrounded"])
