@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mpm_nodes.data import ATTRIBUTES, MpmNodesError
+from mpm_nodes.data import ATTRIBUTES, MpmNodesError, domain_named
 from mpm_nodes.graph.plan.fusion import fragments_of
 from mpm_nodes.graph.plan.substeps import SubstepPlan
 from mpm_nodes.kernels.composition.block import CompositionError
@@ -56,6 +56,8 @@ def chosen_device(
 
     try:
         refuse(programs, laws, dtype, several=several, checked=checked)
+        if choice == "auto":
+            _refuse_beside(programs)
         device = open_device()
         refuse_large(device, count)
     except MpmNodesError as error:
@@ -78,11 +80,17 @@ def refuse(programs: Sequence[Any], laws: Sequence[Any], dtype: Any, *, several:
     if checked:
         raise MpmNodesError("solve.device: checked mode runs on the CPU only; set device to cpu, or cook without it")
     for program in programs:
-        others = {name for planned in program.unfused.stages for name in planned.domains} - {"particles", "grid", "colliders"}
-        found = "they are implicit" if program.implicit else f"they solve for {', '.join(sorted(others))}" if others else ""
-        found = found or next(iter(obstacles(program.on_device, laws)), "")
+        found = "they are implicit" if program.implicit else next(iter(obstacles(program.on_device, laws)), "")
         if found:
             raise MpmNodesError(f"solve.device: these substeps do not run on a GPU yet: {found}; set device to cpu")
+
+
+def _refuse_beside(programs: Sequence[Any]) -> None:
+    """Refuse what was not asked for: a GPU for substeps that solve for heat, pressure or surfaces on the CPU all the same."""
+    domains = {name for program in programs for planned in program.unfused.stages for name in planned.domains}
+    beside = " and the ".join(sorted(domain_named(name).label.lower() for name in domains - {"particles", "grid", "colliders"}))
+    if beside:
+        raise MpmNodesError(f"solve.device: its stages on the {beside} always do; set device to cuda to run the others on a GPU")
 
 
 def refuse_large(device: Device, count: int) -> None:
