@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import ast
+import functools
 import json
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -27,6 +28,7 @@ def phenomenon_of(parts: tuple[str, ...]) -> str:
     return parts[1] if parts[0] == "physics" and len(parts) > 2 else ""
 
 
+@functools.cache
 def users() -> dict[tuple[str, str], set[str]]:
     """Return who works on each field of each domain: its stages, and for particles also what names it in the code."""
     found = defaultdict(set)
@@ -38,9 +40,8 @@ def users() -> dict[tuple[str, str], set[str]]:
     for path in PACKAGE.rglob("*.py"):
         file = path.relative_to(PACKAGE)
         if file != Path("data/fields.py"):
-            for item in ast.walk(ast.parse(path.read_text())):
-                if isinstance(item, ast.Constant) and isinstance(item.value, str):
-                    found["particles", item.value].add(phenomenon_of(file.parts))
+            for name in re.findall(r'"(\w+)"', path.read_text()):
+                found["particles", name].add(phenomenon_of(file.parts))
     return found
 
 
