@@ -16,7 +16,7 @@ DEGREES = 180.0
 
 def add(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    command.add_argument("cache", type=Path, metavar="CACHE", help="output root or revision folder of a cook")
+    command.add_argument("cache", type=Path, metavar="CACHE", help="output root or revision folder of a cook, or one of its stages")
     command.add_argument("--frames", type=frame_span, metavar="A-B", help="first and last frame (default: nine, or all of a movie)")
     command.add_argument("--every", type=positive, default=1, metavar="N", help="take every n-th frame only")
     command.add_argument("--out", type=Path, metavar="DIR", help="where the images go (default: beside the cache)")
@@ -115,7 +115,6 @@ def size(text: str) -> tuple[int, int]:
 def run(args: argparse.Namespace) -> int:
     """Render and say what was written."""
     from mpm_nodes.graph.reports.events import JobLines
-    from mpm_nodes.graph.revisions.revision import latest_revision
     from mpm_nodes.preview.beside import render_beside
     from mpm_nodes.preview.movie import check_flipbook, check_movie, write_flipbook, write_movie
     from mpm_nodes.preview.pictures import Picture, render_cache
@@ -124,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
         check_movie(args.movie)
     if args.flipbook:
         check_flipbook(args.flipbook)
-    folder = latest_revision(args.cache)
+    cache = shown_stage(args.cache)
     lines = JobLines(sys.stdout)
 
     def progress(done: int, total: int) -> None:
@@ -137,11 +136,11 @@ def run(args: argparse.Namespace) -> int:
     picture = Picture(
         args.size, args.samples, args.colour_by, motion_blur, args.camera, args.show, args.surroundings, args.white, args.set_name
     )
-    chosen = (wanted_frames(args, folder), args.out, args.engine, picture, progress, args.resume)
+    chosen = (wanted_frames(args, cache), args.out, args.engine, picture, progress, args.resume)
     if args.beside:
-        result = render_beside([folder, *map(latest_revision, args.beside)], *chosen)
+        result = render_beside([cache, *map(shown_stage, args.beside)], *chosen)
     else:
-        result = render_cache(folder, *chosen)
+        result = render_cache(cache, *chosen)
     if result.message:
         print(f"rendered by {result.engine}: {result.message}", file=sys.stderr)
     if result.kept:
@@ -156,7 +155,20 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def wanted_frames(args: argparse.Namespace, folder: Path) -> list[int] | None:
+def shown_stage(cache: Path) -> Path:
+    """Return the stage that is drawn, and say which are not: a graph with several cache nodes writes as many."""
+    from mpm_nodes.graph.revisions.revision import latest_revision
+    from mpm_nodes.preview.pictures import find_roots
+
+    if cache.is_file():
+        return cache
+    first, *others = find_roots(latest_revision(cache))
+    if others:
+        print(f"{first} is drawn; give one of these to draw it: {', '.join(map(str, others))}", file=sys.stderr)
+    return first
+
+
+def wanted_frames(args: argparse.Namespace, cache: Path) -> list[int] | None:
     """Return the frames that were asked for: a movie takes all where none are named; None leaves the choice open.
 
     Of frames that the cache has only in part, those that are there are drawn; where none is, the first is returned, to be refused.
@@ -165,9 +177,9 @@ def wanted_frames(args: argparse.Namespace, folder: Path) -> list[int] | None:
 
     if args.frames is None and args.every == 1 and not (args.movie or args.flipbook):
         return None
-    shared = frames_of(folder)
-    for cache in args.beside:
-        other = frames_of(cache)
+    shared = frames_of(cache)
+    for beside in args.beside:
+        other = frames_of(beside)
         shared = range(max(shared.start, other.start), min(shared.stop, other.stop))
     if args.frames is None:
         return list(shared)[:: args.every] or None

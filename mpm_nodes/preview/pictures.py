@@ -294,11 +294,16 @@ def cache_name(scene: Scene) -> str:
 
 
 def pictures_folder(scene: Scene, out: str | Path | None) -> Path:
-    """Make the folder for the pictures; in a cache, which may be a stranger's, it is refused where it is a link."""
-    folder = Path(out) if out is not None else scene.path.parent / "preview"
+    """Make the folder for the pictures; in a cache, which may be a stranger's, it is refused where it is a link.
+
+    Of several stages in one folder each but the first has a folder of its own in `preview`.
+    """
+    beside = scene.path.parent
+    own = f"preview/{scene.path.stem}" if scene.path in _stages_in(beside)[1:] else "preview"
+    folder = beside / own if out is None else Path(out)
     try:
         if out is None:
-            Folder(folder.parent).make("preview")
+            Folder(beside).make(own)
         else:
             folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -315,6 +320,15 @@ def find_root(place: Path) -> Path:
     return find_roots(place)[0]
 
 
+def _stages_in(folder: Path) -> list[Path]:
+    """Return the root stages in a folder, sorted."""
+    return [
+        path
+        for path in sorted(folder.glob("*.usd[ac]")) + sorted(folder.glob("*.usd"))
+        if not re.search(r"\.(topology|manifest)\.|\.\d+\.usd|^\.", path.name)
+    ]
+
+
 def find_roots(place: Path) -> list[Path]:
     """Return all root stages of a cache, sorted; as `find_root`."""
     if place.is_file():
@@ -323,11 +337,6 @@ def find_roots(place: Path) -> list[Path]:
         raise InputError(f"{place}: no such folder; give the folder that a cook wrote")
     revisions = [path for path in place.iterdir() if path.is_dir() and re.fullmatch(r"r\d{3,}", path.name)]
     for folder in [*sorted(revisions, key=lambda path: -int(path.name[1:])), place]:
-        found = [
-            path
-            for path in sorted(folder.glob("*.usd[ac]")) + sorted(folder.glob("*.usd"))
-            if not re.search(r"\.(topology|manifest)\.|\.\d+\.usd|^\.", path.name)
-        ]
-        if found:
+        if found := _stages_in(folder):
             return found
     raise InputError(f"{place}: holds no USD stage (*.usda), nor does any rNNN folder in it; cook a graph with a cache node first")

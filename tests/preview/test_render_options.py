@@ -4,6 +4,7 @@ import base64
 import io
 import itertools
 import re
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -192,6 +193,20 @@ def test_caches_stand_side_by_side_from_one_camera(cache: Path, tmp_path: Path):
     (tmp_path / "later" / "r002" / "shot.usda").write_text(late)
     with pytest.raises(InputError, match="hold no frame in common"):
         render_beside([cache, tmp_path / "later"], None, tmp_path / "png", "splat", SMALL)
+
+
+def test_each_stage_of_a_cook_can_be_drawn(cache: Path, capsys):
+    """A graph with two cache nodes writes two stages: the first is drawn, the other is named, and its pictures lie apart."""
+    (cache / "r002" / "cook.json").write_text("{}")
+    second = shutil.copy(cache / "r002" / "shot.usda", cache / "r002" / "spray.usda")
+    command = ["render", "--engine", "splat", "--size", "80x60", "--frames", "2-2"]
+    assert cli.main([*command, str(cache)]) == 0
+    told = capsys.readouterr()
+    assert "shot.usda is drawn; give one of these to draw it: " in told.err and told.err.count("spray.usda") == 1
+    assert f"{cache / 'r002' / 'preview' / 'frame.0002.splat.png'}" in told.out
+    assert cli.main([*command, str(second)]) == 0
+    told = capsys.readouterr()
+    assert "is drawn" not in told.err and f"{cache / 'r002' / 'preview' / 'spray' / 'frame.0002.splat.png'}" in told.out
 
 
 @pytest.mark.parametrize("ending", [".png", ".webp", ".gif", ".mp4"])
