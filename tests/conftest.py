@@ -16,6 +16,7 @@ import numba
 import pytest
 from hypothesis import settings
 
+from mpm_nodes.data import all_domains
 from mpm_nodes.kernels.compile.jit import most_threads  # before threads start: it says which pool, and how long they wait
 from mpm_nodes.packaged_samples import samples_folder
 from mpm_nodes.physics import all_physics
@@ -49,6 +50,20 @@ def _each_worker_has_its_own_cores():
     """Let kernels run on this worker's share of the cores unless a test says otherwise: threads that share a core wait for it."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     numba.set_num_threads(max(1, most_threads() // workers))
+
+
+all_physics("")  # domains know their fields from now on
+
+
+@pytest.fixture(autouse=True)
+def _fields_of_users_go_with_the_test():
+    """A phenomenon of a user's folder adds its fields for as long as the process lives: other tests shall not see them."""
+    known = [(domain.fields, dict(domain.fields)) for domain in all_domains()]
+    yield
+    for fields, before in known:
+        if fields != before:
+            fields.clear()
+            fields.update(before)
 
 
 LONG = long_tests.known()
